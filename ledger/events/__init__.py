@@ -1,0 +1,1 @@
+"""What an event is: wire structs, decoding, repair, limits, digests."""

@@ -1,0 +1,122 @@
+"""The bodies that come in and the receipts that go out, as the design's wire table has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Id = str | int  # a JSON integer is taken as its decimal string
+
+
+class TaskIn(msgspec.Struct, frozen=True):
+    """The task of an ad hoc session: found by `id`, else made."""
+
+    id: Id | None = None
+    title: str = ""
+    project_id: Id | None = None
+    goal_id: Id | None = None
+
+
+class OpenIn(msgspec.Struct, frozen=True):
+    """Opens a session: one of `task_id` and `task` is needed where the session is new."""
+
+    session_id: Id | None = None
+    task_id: Id | None = None
+    task: TaskIn | None = None
+    resumed_from: Id | None = None
+    parent_session_id: Id | None = None
+    agent: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    host: str | None = None
+    contiguous: bool = False
+
+
+class ResultIn(msgspec.Struct, frozen=True):
+    session_id: Id
+    state: str
+    summary: str | None = None
+    seq: int | None = None
+    at: str | int | float | None = None
+
+
+class AskIn(msgspec.Struct, frozen=True):
+    """`session_id` names the session that a claim opens, so that an ask whose answer was lost can be repeated."""
+
+    wait_s: float = 0
+    session_id: Id | None = None
+    agent: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    host: str | None = None
+
+
+class HeartbeatIn(msgspec.Struct, frozen=True):
+    host: str | None = None
+    version: str | None = None
+    sessions: list[Id] = []
+
+
+class ProjectIn(msgspec.Struct, frozen=True):
+    title: str = ""
+    id: Id | None = None
+
+
+class GoalIn(msgspec.Struct, frozen=True):
+    title: str
+    id: Id | None = None
+    project_id: Id | None = None
+    brief: str = ""
+    branch_name: str = ""
+
+
+class NewTaskIn(msgspec.Struct, frozen=True):
+    title: str
+    id: Id | None = None
+    project_id: Id | None = None
+    goal_id: Id | None = None
+    brief: str = ""
+
+
+class DecisionIn(msgspec.Struct, frozen=True):
+    """The body of a decision; may be left away."""
+
+    reason: str = ""
+
+
+class TokenIn(msgspec.Struct, frozen=True):
+    role: str
+    name: str
+    expires_at: str | int | float | None = None
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An event that cannot be stored. Its sender must not send it again as it is."""
+
+    index: int
+    seq: Any
+    code: str
+    detail: str
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """What was mended in an event before it was stored."""
+
+    seq: int
+    what: str
+
+
+class ConflictOut(msgspec.Struct, frozen=True):
+    seq: int
+
+
+class ChunkReceipt(msgspec.Struct, frozen=True, omit_defaults=False):
+    stored: int
+    duplicates: int
+    conflicts: list[ConflictOut]
+    rejected: list[Rejected]
+    repaired: list[Repaired]
+    high_seq: int | None
+    cursor: str
+    missing: list[tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
