@@ -1,0 +1,152 @@
+"""The file of a SQLite ledger: who may open it, what it must be, how it is opened and brought up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import aiosqlite
+
+from ledger.errors import StorageError, StorageFull, StoreLocked, StoreMismatch
+from ledger.store import sealing
+
+APPLICATION_ID = 0x6C656467  # "ledg", so that a foreign file is told apart
+SCHEMA_VERSION = 1
+WAL_BYTES_KEPT = 64 * 2**20
+
+
+def ddl() -> str:
+    """The SQL that makes a store, all its migrations in order."""
+    return "\n".join(_migration(version) for version in range(1, SCHEMA_VERSION + 1))
+
+
+def _migration(version: int) -> str:
+    return (files("ledger.store") / "schema" / f"sqlite_{version:04}.sql").read_text()
+
+
+@contextmanager
+def driver_errors(path: Path) -> Iterator[None]:
+    """Turns the driver's errors into the ledger's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            raise StorageFull(f"the disk of {path} is full") from error
+        if code == sqlite3.SQLITE_NOTADB:
+            raise StoreMismatch(f"{path} is not a SQLite file") from error
+        raise StorageError(f"{path}: {error}") from error
+
+
+class FileLock:
+    """Holds a ledger's file for one server, by a lock that the kernel drops when the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lock_path = path.with_name(path.name + ".lock")
+        try:
+            self._fd = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageError(f"cannot write beside {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._fd, 40).decode("ascii", "replace").strip()
+            os.close(self._fd)
+            raise StoreLocked(f"{path} is held by another ledgerd (process {holder or 'unknown'})") from error
+        os.ftruncate(self._fd, 0)
+        os.write(self._fd, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+async def connect(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
+    """A connection in autocommit; every transaction is begun by hand."""
+    target = f"file:{_uri_path(path)}?mode={'ro' if read_only else 'rwc'}"
+    with driver_errors(path):
+        db = await aiosqlite.connect(target, uri=True, isolation_level=None, cached_statements=256)
+    try:
+        with driver_errors(path):
+            await db.execute_fetchall("PRAGMA busy_timeout = 5000")
+            await db.execute_fetchall("PRAGMA synchronous = FULL")
+            if read_only:
+                await db.execute_fetchall("PRAGMA query_only = 1")
+    except BaseException:
+        await db.close()
+        raise
+    return db
+
+
+async def prepare(db: aiosqlite.Connection, path: Path, now_ns: int) -> None:
+    """Makes a fresh store, or brings an older one up to date; refuses a foreign or a newer one, unchanged."""
+    with driver_errors(path):
+        found = await check(db, path)
+        await db.execute_fetchall("PRAGMA journal_mode = WAL")
+        await db.execute_fetchall(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        for version in range(found + 1, SCHEMA_VERSION + 1):
+            async with transaction(db):
+                for statement in _statements(_migration(version)):
+                    await db.execute_fetchall(statement)
+                if version == 1:
+                    await _found(db, now_ns)
+                await db.execute_fetchall(f"PRAGMA user_version = {version}")
+
+
+async def check(db: aiosqlite.Connection, path: Path) -> int:
+    """The schema version of the file, 0 for an empty one. Raises StoreMismatch; changes nothing."""
+    with driver_errors(path):
+        application_id = await scalar(db, "PRAGMA application_id")
+        version = await scalar(db, "PRAGMA user_version")
+        tables = await scalar(db, "SELECT count(*) FROM sqlite_schema")
+    if application_id == 0 and version == 0 and tables == 0:
+        return 0
+    if application_id != APPLICATION_ID:
+        raise StoreMismatch(f"{path} is a SQLite file of another program", hint="Name another file with --store.")
+    if version > SCHEMA_VERSION:
+        raise StoreMismatch(
+            f"{path} has schema {version}; this ledgerd knows schemas up to {SCHEMA_VERSION}",
+            hint="Run a newer ledgerd on it.",
+        )
+    return version
+
+
+@asynccontextmanager
+async def transaction(db: aiosqlite.Connection) -> AsyncIterator[None]:
+    """BEGIN IMMEDIATE … COMMIT; rolled back whatever goes wrong inside."""
+    await db.execute_fetchall("BEGIN IMMEDIATE")
+    try:
+        yield
+        await db.execute_fetchall("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself, on a full disk for one
+            await db.execute_fetchall("ROLLBACK")
+        raise
+
+
+async def scalar(db: aiosqlite.Connection, sql: str) -> int:
+    rows = list(await db.execute_fetchall(sql))
+    return int(rows[0][0])
+
+
+async def _found(db: aiosqlite.Connection, now_ns: int) -> None:
+    ledger_id = secrets.token_hex(8)
+    await db.execute_fetchall(f"PRAGMA application_id = {APPLICATION_ID}")
+    await db.execute_fetchall("INSERT INTO ledger VALUES (?, ?)", (ledger_id, now_ns))
+    await db.execute_fetchall("INSERT INTO counters VALUES (0, 0, 0, ?)", (sealing.first_link(ledger_id, 0),))
+
+
+def _statements(script: str) -> list[str]:
+    lines = [line.partition("--")[0].rstrip() for line in script.splitlines()]
+    return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
+def _uri_path(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
