@@ -1,0 +1,1 @@
+"""Decisions: load → fold → decide (pure) → conditional append. Two racers never both win."""

@@ -33,6 +33,24 @@ class OpenIn(msgspec.Struct, frozen=True):
     contiguous: bool = False
 
 
+class EventIn(msgspec.Struct, frozen=True):
+    """One event. Fields that the ledger does not know are kept with it."""
+
+    seq: int
+    kind: str
+    actor: str = ""
+    payload: Any = {}
+    at: str | int | float | None = None
+
+
+class ChunkIn(msgspec.Struct, frozen=True):
+    """A batch of events of one session. `open` opens the session first, with the fields of POST …/sessions."""
+
+    session_id: Id
+    events: list[EventIn]
+    open: OpenIn | None = None
+
+
 class ResultIn(msgspec.Struct, frozen=True):
     session_id: Id
     state: str
@@ -120,3 +138,18 @@ class ChunkReceipt(msgspec.Struct, frozen=True, omit_defaults=False):
     high_seq: int | None
     cursor: str
     missing: list[tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
+
+
+class StatusOut(msgspec.Struct, frozen=True):
+    id: str
+    status: str
+
+
+class ResultReceipt(msgspec.Struct, frozen=True):
+    """`task` and `goal` say how they stand after the push, whether or not it changed them."""
+
+    stored: int
+    duplicate: bool
+    conflict: bool
+    task: StatusOut | None
+    goal: StatusOut | None

@@ -57,6 +57,7 @@ class Written(msgspec.Struct, frozen=True):
     opened: bool
     task_id: str | None
     root: str
+    contiguous: bool
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -138,6 +139,9 @@ class Checkpoint(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """All methods raise StorageError (or a subclass) where the store fails, and never a driver's own error.
 
+    A read of events gives at most `limit` of them, and fewer where their payloads weigh much: only an empty answer
+    says that there are no more.
+
     An append is atomic over all its writes and durable before it returns. Concurrent appends may share a
     transaction; each is decided alone, in the order in which they were called.
     """
@@ -155,6 +159,10 @@ class Store(Protocol):
 
     async def streams_of(self, root: str, *, after: str = "", limit: int = 1000) -> list[StreamInfo]:
         """The streams under a root, by name."""
+        ...
+
+    async def last_recorded_at(self, streams: Sequence[str]) -> dict[str, int]:
+        """When each of these streams was last appended to, in ns; unknown ones are left out."""
         ...
 
     async def read_stream(

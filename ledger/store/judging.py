@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ledger.errors import NotFound
 from ledger.events.content import same_payload
 from ledger.events.kinds import RESULT
 from ledger.events.model import END_SEQ, NewEvent
@@ -66,3 +67,11 @@ def judge(events: Iterable[NewEvent], held: dict[int, Held], high_seq: int) -> J
             verdict.losers.append(event)
     verdict.new = new
     return verdict
+
+
+def unknown_session(session_id: str) -> NotFound:
+    return NotFound(
+        f"no session {session_id!r} of this saddle",
+        code="unknown_session",
+        hint="Open it first: POST /api/saddle/sessions, or send `open` with the chunk.",
+    )

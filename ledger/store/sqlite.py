@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,8 @@ from ledger.store.sqlite_file import FileLock, driver_errors
 from ledger.store.sqlite_writer import Writer
 
 _READERS = 3
+_ROWS_AT_ONCE = 100
+_READ_BYTES_MAX = 16 * 2**20
 _RECORDED = (
     "SELECT e.position, 0, s.stream, e.seq, e.kind, e.actor, e.at, e.recorded_at, s.task_id, r.root, e.payload,"
     " e.digest, e.extra"
@@ -158,7 +161,14 @@ class SqliteStore:
             return list(await db.execute_fetchall(sql, values))
 
     async def _recorded(self, sql: str, values: Sequence[Any]) -> list[Recorded]:
-        return [Recorded(*row) for row in await self._rows(_RECORDED + sql, values)]
+        """The events of a query, in memory that is bounded whatever their payloads weigh."""
+        events: list[Recorded] = []
+        read_bytes = 0
+        async with self._reading() as db, db.execute(_RECORDED + sql, values) as cursor:
+            while read_bytes < _READ_BYTES_MAX and (rows := await cursor.fetchmany(_ROWS_AT_ONCE)):
+                events += [Recorded(*row) for row in rows]
+                read_bytes += sum(len(event.payload) for event in events[-_ROWS_AT_ONCE:])
+        return events
 
     async def heads(self) -> Heads:
         [(position,)] = await self._rows("SELECT position FROM counters WHERE bucket = 0")
@@ -173,6 +183,13 @@ class SqliteStore:
             _STREAM_INFO + "WHERE root = ? AND stream > ? ORDER BY stream LIMIT ?", (root, after, limit)
         )
         return [_stream_info(row) for row in rows]
+
+    async def last_recorded_at(self, streams: Sequence[str]) -> dict[str, int]:
+        rows = await self._rows(
+            "SELECT stream, last_recorded_at FROM streams WHERE stream IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(streams)),),
+        )
+        return dict(rows)
 
     async def read_stream(
         self, stream: str, *, from_seq: int = -1, limit: int = 1000, backward: bool = False
@@ -208,6 +225,15 @@ class SqliteStore:
         return [root for (root,) in rows]
 
     async def gaps(self, stream: str, *, limit: int = 100) -> list[tuple[int, int]]:
+        found = await self._rows(
+            "SELECT high_seq + 1 - events"
+            " + EXISTS (SELECT 1 FROM events e WHERE e.stream_n = s.stream_n AND seq = -1)"
+            " + EXISTS (SELECT 1 FROM events e WHERE e.stream_n = s.stream_n AND seq = ?)"
+            " FROM streams s WHERE stream = ?",
+            (END_SEQ, stream),
+        )
+        if not found or found[0][0] == 0:  # as many as there are seqs: no need to walk them
+            return []
         rows = await self._rows(
             "WITH arrived AS ("
             "  SELECT seq, lag(seq, 1, -1) OVER (ORDER BY seq) AS before FROM events"

@@ -96,7 +96,8 @@ class Group:
 
     def lose(self, known: KnownStream, event: NewEvent) -> None:
         content = (event.digest, event.kind, event.actor, event.payload, event.at)
-        self.losers.append((known.stream_n, event.seq, *content, self.now_ns))
+        received_at = self.now_ns if event.recorded_at is None else event.recorded_at
+        self.losers.append((known.stream_n, event.seq, *content, received_at))
 
     def statements(self) -> list[Statement]:
         """What makes the group's streams, events and losers durable."""

@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 import aiosqlite
 import msgspec
 
-from ledger.errors import LedgerError, NotFound, SessionElsewhere, StorageError, StreamMoved
+from ledger.errors import LedgerError, SessionElsewhere, StorageError, StreamMoved
 from ledger.events.model import NO_EVENTS, NewEvent
 from ledger.store import sealing
 from ledger.store.base import Appended, Heads, Opening, Write, Written
-from ledger.store.judging import Held, Judged, all_new, held_by, judge
+from ledger.store.judging import Held, Judged, all_new, held_by, judge, unknown_session
 from ledger.store.sqlite_file import driver_errors
 from ledger.store.sqlite_group import Group, KnownStream, Statement
 
@@ -199,6 +199,7 @@ class Writer:
             opened=opened,
             task_id=known.task_id,
             root=known.root,
+            contiguous=known.contiguous,
         )
 
     async def _open(self, stream: str, opening: Opening, group: Group) -> KnownStream:
@@ -351,11 +352,3 @@ def _check(write: Write, known: KnownStream | None, openings: dict[str, Write]) 
         )
     if write.expected_seq is not None and write.expected_seq != known.high_seq:
         raise StreamMoved(write.stream, write.expected_seq, known.high_seq)
-
-
-def unknown_session(session_id: str) -> NotFound:
-    return NotFound(
-        f"no session {session_id!r} of this saddle",
-        code="unknown_session",
-        hint="Open it first: POST /api/saddle/sessions, or send `open` with the chunk.",
-    )

@@ -1,0 +1,151 @@
+"""Opening sessions, ad hoc tasks with them, and claiming queued work."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from ledger.commands import writing
+from ledger.commands.reading import TITLE_CHARS_MAX, again_if_moved, bounded, optional_id, unknown
+from ledger.commands.writing import last_seq, write_of
+from ledger.errors import InvalidField, StreamMoved
+from ledger.events import kinds
+from ledger.events.decode import new_event
+from ledger.events.ids import checked_id
+from ledger.events.model import NO_EVENTS, OPENING_SEQ
+from ledger.events.wire import AskIn, Id, OpenIn, TaskIn
+from ledger.reader import Reader
+from ledger.store.base import Appended, Opening, Store, StreamInfo, Write
+from ledger.store.judging import unknown_session
+from projections.catalog import Catalog
+from projections.task import ORDINARY, QUEUED, Task
+
+
+class SessionCommands:
+    def __init__(self, store: Store, reader: Reader) -> None:
+        self._store = store
+        self._reader = reader
+
+    async def open(self, asked: OpenIn, saddle: str, write: Write | None = None) -> tuple[str, Appended]:
+        """Opens the session if it is new, and appends `write` to it in the same transaction.
+
+        Gives the session's id and what was appended, the session's own write last. Raises InvalidField, NotFound for
+        an unknown task or goal or another saddle's session, SessionElsewhere."""
+        session_id = _session_id(asked.session_id)
+
+        async def opened() -> Appended:
+            held = await self._store.stream(session_id)
+            if held is not None:
+                fields = _again(asked, held, saddle)
+                return await self._store.append([_session(session_id, fields, held.root, saddle, write)])
+            catalog = await self._reader.catalog()
+            task_id, root, before = _task_for(asked, session_id, catalog, saddle)
+            fields = msgspec.structs.replace(asked, task_id=task_id, task=None)
+            return await self._store.append([*before, _session(session_id, fields, root, saddle, write)])
+
+        return session_id, await again_if_moved(opened)
+
+    async def claim(self, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
+        """Claims the task that has been queued longest and opens its session; None where nothing is queued.
+
+        With a `session_id` that this saddle has open already, gives that session's task again."""
+        session_id = _session_id(asked.session_id)
+        held = None if asked.session_id is None else await self._store.stream(session_id)
+        catalog = await self._reader.catalog()
+        if held is not None:
+            if held.saddle != saddle or held.task_id is None:
+                raise unknown_session(session_id)
+            return catalog.work.tasks[held.task_id], session_id
+        for task in catalog.claimable():
+            fields = OpenIn(task_id=task.id, agent=asked.agent, model=asked.model, cwd=asked.cwd, host=asked.host)
+            root = writing.root_of_task(task.id, task.goal_id)
+            try:
+                await self._store.append(
+                    [_claim(task, catalog, session_id, saddle), _session(session_id, fields, root, saddle, None)]
+                )
+            except StreamMoved:
+                continue  # another saddle has won it
+            return task, session_id
+        return None
+
+
+def _session_id(wanted: Id | None) -> str:
+    return uuid4().hex if wanted is None else checked_id(wanted, "session_id")
+
+
+def _task_for(asked: OpenIn, session_id: str, catalog: Catalog, saddle: str) -> tuple[str, str, list[Write]]:
+    """The task of a new session, its root, and what must be written before: the task itself, its claim."""
+    if asked.task_id is not None:
+        if asked.task is not None:
+            raise InvalidField("task", "stands beside task_id", hint="Send one of task_id and task.")
+        task_id = checked_id(asked.task_id, "task_id", slash_ok=False)
+        if task_id not in catalog.work.tasks:
+            raise unknown("task", task_id)
+    elif asked.task is None:
+        raise InvalidField("task_id", "is missing", hint="Send task_id, or task to make an ad hoc one.")
+    else:
+        named = optional_id(asked.task.id, "task.id")
+        if named is None or named not in catalog.work.tasks:
+            return _ad_hoc(named or str(catalog.next_task_number), asked.task, session_id, catalog, saddle)
+        task_id = named
+    task = catalog.work.tasks[task_id]
+    root = writing.root_of_task(task.id, task.goal_id)
+    if task.status != QUEUED:
+        return task_id, root, []
+    return task_id, root, [_claim(task, catalog, session_id, saddle)]
+
+
+def _ad_hoc(
+    task_id: str, wanted: TaskIn, session_id: str, catalog: Catalog, saddle: str
+) -> tuple[str, str, list[Write]]:
+    goal_id = optional_id(wanted.goal_id, "task.goal_id")
+    if goal_id is not None and goal_id not in catalog.work.goals:
+        raise unknown("goal", goal_id)
+    created = writing.task_created(
+        task_id,
+        ORDINARY,
+        bounded(wanted.title, "task.title", TITLE_CHARS_MAX) or f"Task {task_id}",
+        project_id=optional_id(wanted.project_id, "task.project_id"),
+        goal_id=goal_id,
+    )
+    claimed = writing.of_task(task_id, kinds.TASK_CLAIMED, session_id=session_id, saddle=saddle)
+    first = write_of(created, NO_EVENTS, saddle)
+    second = write_of(claimed, 0, saddle)
+    founding = msgspec.structs.replace(first, events=[*first.events, *second.events])
+    return task_id, writing.root_of_task(task_id, goal_id), [founding]
+
+
+def _claim(task: Task, catalog: Catalog, session_id: str, saddle: str) -> Write:
+    fact = writing.of_task(task.id, kinds.TASK_CLAIMED, session_id=session_id, saddle=saddle)
+    return write_of(fact, last_seq(catalog.work, fact.stream), saddle)
+
+
+def _again(asked: OpenIn, held: StreamInfo, saddle: str) -> OpenIn:
+    """The opening of a session that is open: under the task it has, or the one that is asked for by id, which the
+    store refuses if it is another."""
+    if held.saddle != saddle:
+        raise unknown_session(held.stream)
+    wanted = asked.task_id if asked.task is None else asked.task.id
+    task_id = held.task_id if wanted is None else checked_id(wanted, "task_id", slash_ok=False)
+    return msgspec.structs.replace(asked, task_id=task_id, task=None)
+
+
+def _session(session_id: str, fields: OpenIn, root: str, saddle: str, write: Write | None) -> Write:
+    event = new_event(OPENING_SEQ, kinds.SESSION_OPENED, saddle, _opened_payload(fields, saddle))
+    opening = Opening(root, str(fields.task_id), saddle, fields.contiguous, event)
+    return Write(session_id, () if write is None else write.events, opening, saddle)
+
+
+def _opened_payload(fields: OpenIn, saddle: str) -> dict[str, Any]:
+    payload: dict[str, Any] = {
+        "task_id": fields.task_id,
+        "saddle": saddle,
+        "resumed_from": optional_id(fields.resumed_from, "resumed_from", slash_ok=True),
+        "parent_session_id": optional_id(fields.parent_session_id, "parent_session_id", slash_ok=True),
+        "contiguous": fields.contiguous or None,
+    }
+    for name in ("agent", "model", "cwd", "host"):
+        payload[name] = bounded(getattr(fields, name) or "", name, 4_000) or None
+    return {name: value for name, value in payload.items() if value is not None}

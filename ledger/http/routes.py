@@ -1,0 +1,106 @@
+"""The route table: what is served, for whom, and what it takes and gives. `/openapi.json` is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ledger.events import wire
+from ledger.http import ingest, live, log, manage, ops, pages, read
+from ledger.http.auth import OWNER, READER, SADDLE
+
+Handler = Callable[[Request], Awaitable[Response]]
+ANY = "any"
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """One route. `who` is the role it takes (an owner may do all), `body` the type of its request, `answers` the type
+    of the body for each good status (None: an object that the summary describes; "": no body), `query` its
+    parameters, each with what it means."""
+
+    method: str
+    path: str
+    who: str
+    handler: Handler
+    summary: str
+    body: Any = None
+    answers: dict[int, Any] = msgspec.field(default_factory=lambda: {200: None})
+    query: dict[str, str] = {}
+    media: str = "application/json"
+
+
+_FILTERS = {
+    "status": "only those in this status",
+    "project_id": "only those of this project",
+    "limit": "how many at most, up to 1000",
+    "after": "`next` of the page before",
+}
+_STORY = {
+    "at": "a cursor: how it stood then",
+    "before": "`older` of another answer: the rows before those",
+    "limit": "how many rows at most, up to 1000",
+}
+
+API = (
+    Endpoint("POST", "/api/saddle/ask", SADDLE, ingest.ask, "Waits for work and claims one queued task.", wire.AskIn,
+             {200: None, 204: ""}),
+    Endpoint("POST", "/api/saddle/sessions", SADDLE, ingest.open_session, "Opens a session.", wire.OpenIn,
+             {201: None, 200: None}),
+    Endpoint("POST", "/api/saddle/chunks", SADDLE, ingest.push_chunk, "Pushes events of one session.", wire.ChunkIn,
+             {200: wire.ChunkReceipt}),
+    Endpoint("POST", "/api/saddle/results", SADDLE, ingest.push_result, "Pushes the state of a session.",
+             wire.ResultIn, {200: wire.ResultReceipt}),
+    Endpoint("POST", "/api/saddle/heartbeat", SADDLE, ingest.heartbeat, "Says that the saddle is alive.",
+             wire.HeartbeatIn, {204: ""}),
+    Endpoint("POST", "/api/projects", OWNER, manage.create_project, "Creates a project.", wire.ProjectIn,
+             {201: None, 200: None}),
+    Endpoint("POST", "/api/goals", OWNER, manage.create_goal, "Creates a goal.", wire.GoalIn, {201: None, 200: None}),
+    Endpoint("POST", "/api/tasks", OWNER, manage.create_task, "Creates a task and queues it.", wire.NewTaskIn,
+             {201: None, 200: None}),
+    Endpoint("POST", "/api/goals/{id}/{action}", OWNER, manage.decide_goal,
+             "Decides about a goal: start, cancel or reopen, as its `actions` offer.", wire.DecisionIn),
+    Endpoint("POST", "/api/tasks/{id}/{action}", OWNER, manage.decide_task,
+             "Decides about a task: requeue, cancel, block or unblock, as its `actions` offer.", wire.DecisionIn),
+    Endpoint("POST", "/api/tokens", OWNER, manage.create_token, "Makes a token, shown this once.", wire.TokenIn,
+             {201: None}),
+    Endpoint("GET", "/api/tokens", OWNER, manage.list_tokens, "Lists tokens, without their texts."),
+    Endpoint("DELETE", "/api/tokens/{id}", OWNER, manage.revoke_token, "Revokes a token.", None, {204: ""}),
+    Endpoint("GET", "/api/projects", READER, read.projects, "Lists projects.",
+             query={name: _FILTERS[name] for name in ("limit", "after")}),
+    Endpoint("GET", "/api/goals", READER, read.goals, "Lists goals, the newest first.", query=_FILTERS),
+    Endpoint("GET", "/api/goals/{id}", READER, read.goal, "A goal and its narrative.", query=_STORY),
+    Endpoint("GET", "/api/tasks", READER, read.tasks, "Lists tasks, the newest first.", query=_FILTERS),
+    Endpoint("GET", "/api/tasks/{id}", READER, read.task, "A task and its narrative.", query=_STORY),
+    Endpoint("GET", "/api/sessions/{id}/events", READER, log.session_events, "The events of a session in seq order.",
+             None, {200: log.SessionEvents},
+             {"from": "the first seq", "before": "the seqs below this one", "limit": "how many, up to 5000"}),
+    Endpoint("GET", "/api/sessions/{id}", READER, read.session, "A session, and how whole it is."),
+    Endpoint("GET", "/api/fleet", READER, read.fleet, "What needs a person, what failed, what is silent, what runs."),
+    Endpoint("GET", "/api/events", READER, log.feed, "The log in position order.", None, {200: log.Feed},
+             {"after": "a cursor", "limit": "how many, up to 5000"}),
+    Endpoint("GET", "/api/live", READER, live.live, "Server-sent events that say which roots have moved.", None,
+             {200: None}, {"root": "only this root; may be repeated", "after": "a cursor, as Last-Event-ID"},
+             "text/event-stream"),
+    Endpoint("GET", "/healthz", ANY, ops.healthz, "The process is alive."),
+    Endpoint("GET", "/readyz", ANY, ops.readyz, "The store answers."),
+    Endpoint("GET", "/metrics", READER, ops.metrics, "Counters in the Prometheus text format.", media="text/plain"),
+    Endpoint("GET", "/openapi.json", ANY, ops.openapi, "This description."),
+)  # fmt: skip
+
+PAGES = (
+    ("GET", "/", pages.home),
+    ("GET", "/goals", pages.goals),
+    ("GET", "/goals/{id}", pages.goal),
+    ("POST", "/goals/{id}/{action}", pages.decide_goal),
+    ("GET", "/tasks", pages.tasks),
+    ("GET", "/tasks/{id}", pages.task),
+    ("POST", "/tasks/{id}/{action}", pages.decide_task),
+    ("GET", "/sessions/{id:path}", pages.session),
+    ("GET", "/login", pages.login_form),
+    ("POST", "/login", pages.login),
+    ("POST", "/logout", pages.logout),
+)

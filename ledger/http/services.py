@@ -1,0 +1,61 @@
+"""What the handlers of one server share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from ledger.commands.decisions import Decisions
+from ledger.commands.sessions import SessionCommands
+from ledger.events.model import Limits
+from ledger.http.auth import Access
+from ledger.http.bodies import Admission
+from ledger.http.hub import Hub
+from ledger.http.metrics import Metrics
+from ledger.http.pulse import Pulse
+from ledger.reader import Reader
+from ledger.store import cursors
+from ledger.store.base import Heads, Store
+
+
+class Services:
+    """One server's parts. `clock` gives nanoseconds since the Unix epoch (UTC)."""
+
+    def __init__(
+        self, store: Store, *, clock: Callable[[], int], secret: bytes, limits: Limits, silent_after_ns: int
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.limits = limits
+        self.silent_after_ns = silent_after_ns
+        self.reader = Reader(store)
+        self.decisions = Decisions(store, self.reader)
+        self.sessions = SessionCommands(store, self.reader)
+        self.access = Access(store, clock, secret)
+        self.admission = Admission(limits)
+        self.hub = Hub(store)
+        self.pulse = Pulse(clock)
+        self.metrics = Metrics(self.hub, self.admission)
+
+    def cursor(self, heads: Heads) -> str:
+        return cursors.encode(self.store.ledger_id, heads)
+
+    def heads(self, cursor: str) -> Heads:
+        """Raises ForeignCursor."""
+        return cursors.decode(cursor, self.store.ledger_id, self.store.buckets)
+
+
+def services(connection: HTTPConnection) -> Services:
+    found: Services = connection.app.state.services
+    return found
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def as_json(value: Any, status: int = 200) -> Response:
+    return Response(_encode(value), status, media_type="application/json")
