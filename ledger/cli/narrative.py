@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
@@ -23,7 +25,7 @@ def print_heading(what: str, thing: _Json) -> None:
     out.print(Text(one_line(thing["title"])))
     out.print(Text(" · ".join(_belongs_to(thing)), style="dim"))
     if thing["summary"]:
-        out.print(Padding(paragraph(thing["summary"]), (0, 0, 0, 2)))
+        out.print(_indented(paragraph(thing["summary"]), out))
     if thing["current_command"]:
         since = moment(thing["current_since"])
         out.print(Text(f"now: {one_line(thing['current_command'])} (since {since})"))
@@ -41,7 +43,7 @@ def print_story(thing: _Json) -> None:
     if out.is_terminal and out.width < NARROW_COLUMNS:
         for at, kind, text in rows:
             out.print(Text.assemble(at, "  ", kind))
-            out.print(Padding(text, (0, 0, 0, 2)))
+            out.print(_indented(text, out))
     else:
         print_table(["at", "kind", "what"], rows)
 
@@ -60,6 +62,13 @@ def print_facts(thing: _Json) -> None:
 def _belongs_to(thing: _Json) -> list[str]:
     names = {"project_id": "project", "goal_id": "goal", "run_task_id": "run by task", "branch_name": "branch"}
     return [f"{name} {one_line(thing[key])}" for key, name in names.items() if thing.get(key)]
+
+
+def _indented(text: Text, out: Console) -> Padding | Text:
+    """Two columns in; folded to a terminal's width, and never in a pipe."""
+    if out.is_terminal:
+        return Padding(text, (0, 0, 0, 2), expand=False)
+    return Text(indent(text.plain, "  "))
 
 
 def _text(row: _Json) -> Text:

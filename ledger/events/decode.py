@@ -18,7 +18,7 @@ from ledger.events.content import content_digest, parse_payload
 from ledger.events.ids import checked_id
 from ledger.events.model import END_SEQ, Limits, NewEvent
 from ledger.events.repair import BAD_TIME, CONTROL_CHARACTER, mend, mend_name
-from ledger.events.scan import depth, elements, members
+from ledger.events.scan import elements, members, nested_deeper
 from ledger.events.times import parse_instant
 from ledger.events.wire import Id, OpenIn, Rejected, Repaired
 
@@ -35,6 +35,7 @@ NAME_CHARS_MAX = 200  # of a kind or an actor
 _BOM = b"\xef\xbb\xbf"
 _ECHO_BYTES_MAX = 200  # of a seq that is no seq, in the receipt
 _NO_PAYLOAD = b"{}"
+_NOTHING: tuple[str, ...] = ()
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T")
@@ -159,17 +160,18 @@ class _Sorter:
 
     def judge(self, index: int, raw: bytes) -> None:
         """Takes, mends or rejects an event as it was sent. Raises MalformedBody where it is no JSON even so."""
-        try:
-            event = _EVENT.decode(raw)
-            _check_utf8(raw)
-        except _REFUSED:
-            self._judge_closely(index, raw)
+        text, mended = raw, _NOTHING
+        event = _event(text)
+        if event is None:
+            text, mended = mend(raw)
+            event = _event(text) if mended else None
+        if event is None:
+            self._judge_fields(index, text, mended)
         else:
-            self.take(index, event)
+            self.take(index, event, mended=mended)
 
-    def _judge_closely(self, index: int, raw: bytes) -> None:
-        text, mended = mend(raw)
-        if depth(text) > self._nesting + 1:  # the event itself is one bracket
+    def _judge_fields(self, index: int, text: bytes, mended: tuple[str, ...]) -> None:
+        if nested_deeper(text, self._nesting + 1):  # the event itself is one bracket
             self._reject(index, _seq_as_sent(text), NESTED_TOO_DEEP, f"nested deeper than {self._nesting}")
             return
         try:
@@ -198,8 +200,7 @@ class _Sorter:
             detail = f"{size} bytes, of at most {self._payload_bytes}"
             self._reject(index, event.seq, PAYLOAD_TOO_LARGE, detail)
             return False
-        brackets = payload.count(b"[") + payload.count(b"{")
-        if brackets > self._nesting and depth(payload) > self._nesting:
+        if nested_deeper(payload, self._nesting):
             self._reject(index, event.seq, NESTED_TOO_DEEP, f"nested deeper than {self._nesting}")
             return False
         return True
@@ -231,6 +232,16 @@ def _too_many(limits: Limits) -> InvalidField:
     return InvalidField(
         "events", f"has more than {limits.chunk_events} events", hint="Split the chunk and send each part."
     )
+
+
+def _event(text: bytes) -> _EventIn | None:
+    """None if the event is not as it should be."""
+    try:
+        event = _EVENT.decode(text)
+        _check_utf8(text)
+    except _REFUSED:
+        return None
+    return event
 
 
 def _check_utf8(text: bytes) -> None:

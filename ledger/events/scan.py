@@ -21,9 +21,13 @@ _SCALAR = re.compile(rb'[^ \t\n\r"\[\]{},:]++')
 _OPENING = re.compile(_SPACE + rb"([\[{])" + _SPACE)
 _KEY = re.compile(rb"(%s)%s:%s" % (STRING, _SPACE, _SPACE), re.DOTALL)
 _AFTER = re.compile(_SPACE + rb"([,\]}])" + _SPACE)
-# A search never reads to the end in vain: an unclosed string is a lone quote. No repeat holds another that could fail
-# inside, for Python before 3.11.5 matches those wrongly.
-_TOKEN = re.compile(rb'%s|(?P<opening>[\[{]++)|(?P<closing>[\]}]++)|(?P<unclosed>")' % STRING, re.DOTALL)
+# Strings with what lies between them, some at a time; a run of like brackets; or the quote of an unclosed string. So a
+# search never reads to the end in vain. Possessive repeats hold nothing that could fail half-way: Python before 3.11.5
+# gets those wrong.
+_TOKEN = re.compile(
+    rb'%s(?:[^"\[\]{}]*+%s){0,50}|(?P<opening>[\[{]++)|(?P<closing>[\]}]++)|(?P<unclosed>")' % (STRING, STRING),
+    re.DOTALL,
+)
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -55,10 +59,13 @@ def elements(text: bytes) -> Iterator[bytes]:
         position = _next(text, end, b"]")
 
 
-def depth(text: bytes) -> int:
-    """How deep brackets are nested: 0 for a scalar, 1 for a flat object. All strings of `text` must be closed."""
+def nested_deeper(text: bytes, levels: int) -> bool:
+    """True if brackets are nested deeper than `levels`; a scalar has none, a flat object one. All strings of `text`
+    must be closed."""
+    if text.count(b"[") + text.count(b"{") <= levels:
+        return False
     brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > levels
 
 
 def _opened(text: bytes, opening: bytes, closing: bytes) -> int:
@@ -96,7 +103,7 @@ def _container_end(text: bytes, start: int) -> int:
     for found in _TOKEN.finditer(text, start):
         which = found.lastgroup
         if which is None:
-            continue  # a string
+            continue  # strings
         run = found.end() - found.start()
         if which == "opening":
             level += run
@@ -110,6 +117,8 @@ def _container_end(text: bytes, start: int) -> int:
 
 
 def _key_text(raw: bytes, position: int) -> str:
+    if b"\\" not in raw:
+        return raw[1:-1].decode(errors="replace")
     try:
         key: str = json.loads(raw.decode(errors="replace"), strict=False)
     except json.JSONDecodeError as error:

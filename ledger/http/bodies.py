@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import zstandard
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from ledger.errors import MalformedBody, Overloaded, TooLarge, UnsupportedEncoding
 from ledger.events.model import Limits
@@ -33,11 +33,14 @@ class Admission:
             if length.isdecimal():
                 self._fits(int(length))
             chunks: list[bytes] = []
-            async for chunk in request.stream():
-                self._admit(len(chunk))
-                held += len(chunk)
-                self._fits(held)
-                chunks.append(chunk)
+            try:
+                async for chunk in request.stream():
+                    self._admit(len(chunk))
+                    held += len(chunk)
+                    self._fits(held)
+                    chunks.append(chunk)
+            except ClientDisconnect:
+                raise MalformedBody("the sender hung up in the middle of the body") from None
             raw = b"".join(chunks)
             body = decompress(raw, request.headers.get("content-encoding", ""), self._limits.body_bytes)
             if len(body) > len(raw):
@@ -76,6 +79,8 @@ def _gunzip(raw: bytes, size_max: int) -> bytes:
         body = decoder.decompress(raw, size_max + 1)
     except zlib.error as error:
         raise MalformedBody("the body is not gzip") from error
+    if decoder.unused_data:
+        raise MalformedBody("more follows the first gzip stream of the body")
     return _whole(body, decoder.eof, size_max)
 
 

@@ -73,6 +73,8 @@ class Hub:
 
     def close(self) -> None:
         """Ends every stream, so that a server can stop."""
+        if self.closing:
+            return
         self.closing = True
         self._unsubscribe()
         for listener in self._listeners:

@@ -21,7 +21,10 @@ function listen() {
   if (document.body.dataset.cursor) query.set("after", document.body.dataset.cursor);
   const source = new EventSource(`/api/live?${query}`);
   let away = false;
-  source.addEventListener("hello", () => say("live"));
+  source.addEventListener("hello", () => {
+    say("live");
+    want(); // the page names no cursor: something may have moved before the server began to listen
+  });
   source.addEventListener("moved", want);
   source.addEventListener("caught-up", (message) => {
     const { roots, all, events } = JSON.parse(message.data);
