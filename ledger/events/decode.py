@@ -35,7 +35,6 @@ NAME_CHARS_MAX = 200  # of a kind or an actor
 _BOM = b"\xef\xbb\xbf"
 _ECHO_BYTES_MAX = 200  # of a seq that is no seq, in the receipt
 _NO_PAYLOAD = b"{}"
-_NOTHING: tuple[str, ...] = ()
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T")
@@ -160,7 +159,8 @@ class _Sorter:
 
     def judge(self, index: int, raw: bytes) -> None:
         """Takes, mends or rejects an event as it was sent. Raises MalformedBody where it is no JSON even so."""
-        text, mended = raw, _NOTHING
+        text = raw
+        mended: tuple[str, ...] = ()
         event = _event(text)
         if event is None:
             text, mended = mend(raw)

@@ -214,7 +214,8 @@ def _shape_of(event: Json) -> tuple[str, str, str]:
 
 def _usage_sentence(payload: Json) -> str:
     named = (("input_tokens", "in"), ("output_tokens", "out"), ("cache_read_tokens", "read from the cache"))
-    parts = [f"{text_of(payload[name])} {word}" for name, word in named if payload.get(name) is not None]
+    counts = ((payload.get(name), word) for name, word in named)
+    parts = [f"{count:,} {word}" for count, word in counts if isinstance(count, int)]
     return "Tokens: " + ", ".join(parts) if parts else "Tokens"
 
 

@@ -33,8 +33,8 @@ _NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def home_page(fleet: Json, me: Me, *, now: int) -> str:
     """The fleet: what needs a person, what failed, what fell silent, what runs and what ended."""
-    alarm = bool(fleet["failed"])
-    return _render("home.html", me, now, fleet=fleet, headline=_headline(fleet), alarm=alarm)
+    said = {"headline": _headline(fleet), "at_work": _at_work(fleet), "alarm": bool(fleet["failed"])}
+    return _render("home.html", me, now, fleet=fleet, **said)
 
 
 def goals_page(listing: Json, me: Me, *, now: int, status: str | None = None) -> str:
@@ -131,8 +131,17 @@ def _headline(fleet: Json) -> str:
         parts.append(f"{_number(needs)} {'thing needs' if needs == 1 else 'things need'} you")
     if failed:
         parts.append(f"{_number(failed)} failed")
-    said = ", ".join(parts) or "nothing needs you"
-    return said[0].upper() + said[1:]
+    return _sentence(", ".join(parts) or "nothing needs you")
+
+
+def _at_work(fleet: Json) -> str:
+    running, silent = len(fleet["running"]), len(fleet["silent"])
+    said = f"{_number(running) if running else 'nothing'} {'are' if running > 1 else 'is'} under way"
+    return _sentence(f"{said}, {_number(silent)} silent." if silent else f"{said}.")
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _number(number: int) -> str:

@@ -83,7 +83,7 @@ class Group:
                 known.high_seq = event.seq
         self.position = position
         known.events += len(events)
-        known.last_recorded_at = self.now_ns
+        known.last_recorded_at = recorded_at
         self.new.setdefault(stream_n, []).extend(events)
 
     def tally(self, stream_n: int, verdict: Judged) -> None:

@@ -286,22 +286,9 @@ class Writer:
             self._on_commit(frozenset(known.root for known in group.streams.values()))
 
     async def _write(self, statements: Sequence[Statement]) -> None:
-        """One transaction. The statements go to the driver's thread together; COMMIT only once all have passed."""
-        run = self._db.execute_fetchall
-        try:
-            done = await asyncio.gather(
-                run("BEGIN IMMEDIATE"),
-                *[run(sql, values) for sql, values in statements],
-                return_exceptions=True,
-            )
-            for outcome in done:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-            await run("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself, on a full disk for one
-                await run("ROLLBACK")
-            raise
+        """One transaction, as one call in the driver's thread. Sent one by one, the statements behind one that found
+        the disk full would run after SQLite has rolled back by itself, and outside of any transaction."""
+        await self._db._execute(_transact, self._db._conn, statements)
 
     def _count(self, group: Group) -> None:
         for stream_n, counts in group.tallies.items():
@@ -323,6 +310,17 @@ class Writer:
             " late = late + excluded.late, results_repeated = results_repeated + excluded.results_repeated",
             (rows,),
         )
+
+
+def _transact(db: sqlite3.Connection, statements: Sequence[Statement]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for sql, values in statements:
+            db.execute(sql, values)
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _answer(future: asyncio.Future[Answer], value: Answer) -> None:

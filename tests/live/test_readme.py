@@ -1,0 +1,38 @@
+"""What the README shows is what happens: its console blocks are run, in order, against a live server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    """The commands of all console blocks, each with the output that stands below it."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            lines = step.splitlines()
+            heredoc = re.search(r"<< '(\w+)'", lines[0])
+            end = lines.index(heredoc[1]) + 1 if heredoc else 1
+            found.append(("\n".join(lines[:end]), "\n".join(lines[end:])))
+    return found
+
+
+def test_the_readme_shows_what_its_commands_print(server, tmp_path):
+    assert shutil.which("jq") and shutil.which("curl"), "install jq and curl: the README's examples use them"
+    shown = steps(README.read_text())
+    assert len(shown) > 10
+    mark = "----- next -----"
+    script = "shopt -s expand_aliases\n" + "\n".join(f"{command}\necho '{mark}'" for command, _ in shown)
+    environment = {**os.environ, "URL": server.url, "TOKEN": server.owner_token}
+    done = subprocess.run(
+        ["bash", "-e"], input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [part.strip() for part in done.stdout.split(mark)[:-1]]
+    assert list(zip([command for command, _ in shown], printed, strict=True)) == shown
