@@ -160,11 +160,11 @@ class _Importer:
         except ApiError as error:
             if error.status != 404:
                 raise
-            receipt = self._api.push(session.session_id, events, open=self._opening(session))
+            receipt = self._api.push(session.session_id, events, open=self._opening(session, events))
         self._sessions.add(session.session_id)
         return receipt
 
-    def _opening(self, session: TranscriptSession) -> dict[str, Any]:
+    def _opening(self, session: TranscriptSession, events: list[dict[str, Any]]) -> dict[str, Any]:
         project_id = self._project or _project_of(session.cwd)
         if project_id and project_id not in self._projects:
             self._ensure_project(project_id)
@@ -181,6 +181,7 @@ class _Importer:
             "cwd": session.cwd,
             "parent_session_id": session.parent_session_id,
             "resumed_from": session.resumed_from,
+            "at": next((event["at"] for event in events if event.get("at") is not None), None),
         }
         return {name: value for name, value in fields.items() if value is not None}
 

@@ -15,6 +15,7 @@ from ledger.events import kinds
 from ledger.events.decode import new_event
 from ledger.events.ids import checked_id
 from ledger.events.model import NO_EVENTS, OPENING_SEQ
+from ledger.events.times import parse_instant
 from ledger.events.wire import AskIn, Id, OpenIn, TaskIn
 from ledger.reader import Reader
 from ledger.store.base import Appended, Opening, Store, StreamInfo, Write
@@ -133,7 +134,8 @@ def _again(asked: OpenIn, held: StreamInfo, saddle: str) -> OpenIn:
 
 
 def _session(session_id: str, fields: OpenIn, root: str, saddle: str, write: Write | None) -> Write:
-    event = new_event(OPENING_SEQ, kinds.SESSION_OPENED, saddle, _opened_payload(fields, saddle))
+    began_at = None if fields.at is None else parse_instant(fields.at)
+    event = new_event(OPENING_SEQ, kinds.SESSION_OPENED, saddle, _opened_payload(fields, saddle), began_at)
     opening = Opening(root, str(fields.task_id), saddle, fields.contiguous, event)
     return Write(session_id, () if write is None else write.events, opening, saddle)
 

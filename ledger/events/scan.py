@@ -22,8 +22,8 @@ _OPENING = re.compile(_SPACE + rb"([\[{])" + _SPACE)
 _KEY = re.compile(rb"(%s)%s:%s" % (STRING, _SPACE, _SPACE), re.DOTALL)
 _AFTER = re.compile(_SPACE + rb"([,\]}])" + _SPACE)
 # Strings with what lies between them, some at a time; a run of like brackets; or the quote of an unclosed string, so
-# that a search never reads to the end in vain. Possessive repeats hold nothing that could fail half-way: Python before
-# 3.11.5 gets those wrong.
+# that a search never reads to the end in vain. Possessive repeats hold nothing that could fail half-way, which Python
+# before 3.11.5 gets wrong.
 _TOKEN = re.compile(
     rb'%s(?:[^"\[\]{}]*+%s){0,50}|(?P<opening>[\[{]++)|(?P<closing>[\]}]++)|(?P<unclosed>")' % (STRING, STRING),
     re.DOTALL,

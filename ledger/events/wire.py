@@ -19,7 +19,8 @@ class TaskIn(msgspec.Struct, frozen=True):
 
 
 class OpenIn(msgspec.Struct, frozen=True):
-    """Opens a session: one of `task_id` and `task` is needed where the session is new."""
+    """Opens a session: one of `task_id` and `task` is needed where the session is new. `at` is when the agent began,
+    for a session that is told later."""
 
     session_id: Id | None = None
     task_id: Id | None = None
@@ -31,6 +32,7 @@ class OpenIn(msgspec.Struct, frozen=True):
     cwd: str | None = None
     host: str | None = None
     contiguous: bool = False
+    at: str | int | float | None = None
 
 
 class EventIn(msgspec.Struct, frozen=True):

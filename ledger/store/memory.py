@@ -254,7 +254,7 @@ class _Draft:
         """The draft's copy of the stream and whether it is new, or the error that refuses the write."""
         held = self.streams.get(write.stream) or self._before.get(write.stream)
         opening = held.opening if held else write.opening
-        if opening is None or (write.saddle is not None and write.saddle != opening.saddle):
+        if opening is None or (held and write.saddle not in (None, opening.saddle)):
             raise _unknown(write.stream)
         if write.opening and write.opening.task_id != opening.task_id:
             raise _elsewhere(write.stream, opening.task_id, write.opening.task_id)

@@ -288,7 +288,7 @@ class Writer:
     async def _write(self, statements: Sequence[Statement]) -> None:
         """One transaction, as one call in the driver's thread. Sent one by one, the statements behind one that found
         the disk full would run after SQLite has rolled back by itself, and outside of any transaction."""
-        await self._db._execute(_transact, self._db._conn, statements)
+        await self._db._execute(_transact, self._db._conn, statements)  # type: ignore[no-untyped-call]
 
     def _count(self, group: Group) -> None:
         for stream_n, counts in group.tallies.items():
