@@ -142,8 +142,9 @@ class Store(Protocol):
     A read of events gives at most `limit` of them, and fewer where their payloads weigh much: only an empty answer
     says that there are no more.
 
-    An append is atomic over all its writes and durable before it returns. Concurrent appends may share a
-    transaction; each is decided alone, in the order in which they were called.
+    An append names each of its streams once, and all of them lie in one bucket (else ValueError). It is atomic over
+    all its writes and durable before it returns. Concurrent appends may share a transaction; each is decided alone, in
+    the order in which they were called.
     """
 
     ledger_id: str  # 16 hex digits, made once

@@ -61,6 +61,8 @@ class MemoryStore:
         return int.from_bytes(hashlib.sha256(root.encode()).digest()[:8]) % self.buckets
 
     async def append(self, writes: Sequence[Write]) -> Appended:
+        if len({write.stream for write in writes}) < len(writes):
+            raise ValueError("an append names a stream once")
         draft = _Draft(self._streams, self._clock())
         written = tuple(draft.write(write) for write in writes)
         self._commit(draft)

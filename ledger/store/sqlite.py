@@ -27,7 +27,7 @@ from ledger.store.base import (
     Token,
     Write,
 )
-from ledger.store.sqlite_file import FileLock, driver_errors
+from ledger.store.sqlite_file import Database, FileLock, driver_errors
 from ledger.store.sqlite_writer import Writer
 
 _READERS = 3
@@ -49,7 +49,7 @@ class SqliteStore:
 
     buckets = 1
 
-    def __init__(self, path: Path, lock: FileLock | None, writer_db: aiosqlite.Connection | None) -> None:
+    def __init__(self, path: Path, lock: FileLock | None, writer_db: Database | None) -> None:
         self._path = path
         self._lock = lock
         self._writer_db = writer_db
@@ -107,7 +107,7 @@ class SqliteStore:
             raise
         return store
 
-    async def _start(self, writer_db: aiosqlite.Connection, clock: Callable[[], int]) -> None:
+    async def _start(self, writer_db: Database, clock: Callable[[], int]) -> None:
         self._writer = Writer(writer_db, self._path, clock, self._announce)
         await self._writer.start()
         await self._open_readers()
@@ -139,7 +139,12 @@ class SqliteStore:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
 
     def _announce(self, roots: frozenset[str]) -> None:
         for listener in list(self._listeners):

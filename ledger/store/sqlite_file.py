@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 
 from ledger.errors import StorageError, StorageFull, StoreLocked, StoreMismatch
 from ledger.store import sealing
+
+Statement = tuple[str, Sequence[Any]]
 
 APPLICATION_ID = 0x6C656467  # "ledg", so that a foreign file is told apart
 SCHEMA_VERSION = 1
@@ -68,11 +70,37 @@ class FileLock:
         os.close(self._fd)
 
 
-async def connect(path: Path, *, read_only: bool = False) -> aiosqlite.Connection:
-    """A connection in autocommit; every transaction is begun by hand."""
+class Database(aiosqlite.Connection):
+    """A connection in autocommit: every transaction is begun and ended here."""
+
+    async def transact(self, statements: Sequence[Statement]) -> None:
+        """All of them in one transaction, or none, in one visit to the driver's thread.
+
+        They must not be queued one by one: where SQLite rolls back by itself (on a full disk), those still queued
+        would run in autocommit."""
+        await self._execute(_transact, self._conn, statements)  # type: ignore[no-untyped-call]
+
+
+def _transact(db: sqlite3.Connection, statements: Sequence[Statement]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for sql, values in statements:
+            db.execute(sql, values)
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+async def connect(path: Path, *, read_only: bool = False) -> Database:
     target = f"file:{_uri_path(path)}?mode={'ro' if read_only else 'rwc'}"
+
+    def connector() -> sqlite3.Connection:
+        return sqlite3.connect(target, uri=True, isolation_level=None, cached_statements=256)
+
     with driver_errors(path):
-        db = await aiosqlite.connect(target, uri=True, isolation_level=None, cached_statements=256)
+        db = Database(connector, iter_chunk_size=64)
+        await db
     try:
         with driver_errors(path):
             await db.execute_fetchall("PRAGMA busy_timeout = 5000")
@@ -85,19 +113,20 @@ async def connect(path: Path, *, read_only: bool = False) -> aiosqlite.Connectio
     return db
 
 
-async def prepare(db: aiosqlite.Connection, path: Path, now_ns: int) -> None:
+async def prepare(db: Database, path: Path, now_ns: int) -> None:
     """Makes a fresh store, or brings an older one up to date; refuses a foreign or a newer one, unchanged."""
     with driver_errors(path):
         found = await check(db, path)
         await db.execute_fetchall("PRAGMA journal_mode = WAL")
         await db.execute_fetchall(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
         for version in range(found + 1, SCHEMA_VERSION + 1):
-            async with transaction(db):
-                for statement in _statements(_migration(version)):
-                    await db.execute_fetchall(statement)
-                if version == 1:
-                    await _found(db, now_ns)
-                await db.execute_fetchall(f"PRAGMA user_version = {version}")
+            await db.transact(
+                [
+                    *[(statement, ()) for statement in _statements(_migration(version))],
+                    *(_founding(now_ns) if version == 1 else ()),
+                    (f"PRAGMA user_version = {version}", ()),
+                ]
+            )
 
 
 async def check(db: aiosqlite.Connection, path: Path) -> int:
@@ -118,29 +147,18 @@ async def check(db: aiosqlite.Connection, path: Path) -> int:
     return version
 
 
-@asynccontextmanager
-async def transaction(db: aiosqlite.Connection) -> AsyncIterator[None]:
-    """BEGIN IMMEDIATE … COMMIT; rolled back whatever goes wrong inside."""
-    await db.execute_fetchall("BEGIN IMMEDIATE")
-    try:
-        yield
-        await db.execute_fetchall("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself, on a full disk for one
-            await db.execute_fetchall("ROLLBACK")
-        raise
-
-
 async def scalar(db: aiosqlite.Connection, sql: str) -> int:
     rows = list(await db.execute_fetchall(sql))
     return int(rows[0][0])
 
 
-async def _found(db: aiosqlite.Connection, now_ns: int) -> None:
+def _founding(now_ns: int) -> list[Statement]:
     ledger_id = secrets.token_hex(8)
-    await db.execute_fetchall(f"PRAGMA application_id = {APPLICATION_ID}")
-    await db.execute_fetchall("INSERT INTO ledger VALUES (?, ?)", (ledger_id, now_ns))
-    await db.execute_fetchall("INSERT INTO counters VALUES (0, 0, 0, ?)", (sealing.first_link(ledger_id, 0),))
+    return [
+        (f"PRAGMA application_id = {APPLICATION_ID}", ()),
+        ("INSERT INTO ledger VALUES (?, ?)", (ledger_id, now_ns)),
+        ("INSERT INTO counters VALUES (0, 0, 0, ?)", (sealing.first_link(ledger_id, 0),)),
+    ]
 
 
 def _statements(script: str) -> list[str]:

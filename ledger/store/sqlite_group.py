@@ -12,9 +12,9 @@ from ledger.events.kinds import is_decisive
 from ledger.events.model import END_SEQ, NewEvent
 from ledger.store import sealing
 from ledger.store.judging import Judged
+from ledger.store.sqlite_file import Statement
 
 Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[Any]]
 
 _ROWS_AT_ONCE = (256, 64, 16, 4, 1)  # few statement texts, so that SQLite's prepared ones are used again
 

@@ -12,13 +12,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiosqlite
 import msgspec
 
 from ledger.errors import LedgerError, SessionElsewhere, StorageError, StreamMoved
@@ -26,8 +24,8 @@ from ledger.events.model import NO_EVENTS, NewEvent
 from ledger.store import sealing
 from ledger.store.base import Appended, Heads, Opening, Write, Written
 from ledger.store.judging import Held, Judged, all_new, held_by, judge, unknown_session
-from ledger.store.sqlite_file import driver_errors
-from ledger.store.sqlite_group import Group, KnownStream, Statement
+from ledger.store.sqlite_file import Database, Statement, driver_errors
+from ledger.store.sqlite_group import Group, KnownStream
 
 _GROUP_EVENTS_MAX = 8_000
 _STREAMS_KNOWN_MAX = 50_000
@@ -52,7 +50,7 @@ class Aside(msgspec.Struct):
 class Writer:
     def __init__(
         self,
-        db: aiosqlite.Connection,
+        db: Database,
         path: Path,
         clock: Callable[[], int],
         on_commit: Callable[[frozenset[str]], None],
@@ -87,7 +85,7 @@ class Writer:
         await self._task
         if self.tallies:
             with contextlib.suppress(StorageError):  # counts beside the log: not worth failing a stop for
-                await self._write([self._tally_statement()])
+                await self._db.transact([self._tally_statement()])
 
     async def append(self, writes: Sequence[Write]) -> Appended:
         if self._closing:
@@ -150,7 +148,7 @@ class Writer:
         answers: list[tuple[Pending, tuple[Written, ...]]] = []
         for pending in taken:
             if isinstance(pending, Aside):
-                await self._write([(pending.sql, pending.values)])
+                await self._db.transact([(pending.sql, pending.values)])
                 _answer(pending.answer, None)
                 continue
             try:
@@ -160,7 +158,7 @@ class Writer:
         if group.writes_something:
             await self._commit(group)
         elif self.tallies and group.now_ns - self._tallied_at > _TALLIES_KEPT_NS:
-            await self._write([self._tally_statement()])
+            await self._db.transact([self._tally_statement()])
             self._tallied(group.now_ns)
         self._count(group)
         for pending, written in answers:
@@ -169,12 +167,10 @@ class Writer:
     # Deciding
 
     async def _decide(self, writes: Sequence[Write], group: Group) -> tuple[Written, ...]:
-        openings: dict[str, Write] = {}
+        if len({write.stream for write in writes}) < len(writes):
+            raise ValueError("an append names a stream once")
         for write in writes:
-            known = group.streams.get(write.stream) or await self.known(write.stream)
-            _check(write, known, openings)
-            if known is None:
-                openings[write.stream] = write
+            _check(write, group.streams.get(write.stream) or await self.known(write.stream))
         return tuple([await self._stage(write, group) for write in writes])
 
     async def _stage(self, write: Write, group: Group) -> Written:
@@ -273,7 +269,7 @@ class Writer:
             ]
         if self.tallies:
             statements.append(self._tally_statement())
-        await self._write(statements)
+        await self._db.transact(statements)
         self._tallied(group.now_ns)
         self.position, self._seal, self._link = group.position, seal, link
         self._stream_n, self._root_n = group.stream_n, group.root_n
@@ -284,11 +280,6 @@ class Writer:
         self._known.update(group.streams)
         if group.rows:
             self._on_commit(frozenset(known.root for known in group.streams.values()))
-
-    async def _write(self, statements: Sequence[Statement]) -> None:
-        """One transaction, as one call in the driver's thread. Sent one by one, the statements behind one that found
-        the disk full would run after SQLite has rolled back by itself, and outside of any transaction."""
-        await self._db._execute(_transact, self._db._conn, statements)  # type: ignore[no-untyped-call]
 
     def _count(self, group: Group) -> None:
         for stream_n, counts in group.tallies.items():
@@ -312,17 +303,6 @@ class Writer:
         )
 
 
-def _transact(db: sqlite3.Connection, statements: Sequence[Statement]) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        for sql, values in statements:
-            db.execute(sql, values)
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-
-
 def _answer(future: asyncio.Future[Answer], value: Answer) -> None:
     if not future.done():  # its request may have been cut off
         future.set_result(value)
@@ -334,10 +314,10 @@ def _refuse(taken: Iterable[Pending | Aside], error: BaseException) -> None:
             pending.answer.set_exception(error)
 
 
-def _check(write: Write, known: KnownStream | None, openings: dict[str, Write]) -> None:
-    """Raises where the write may not be done; `openings` are the streams that the same append opens before it."""
+def _check(write: Write, known: KnownStream | None) -> None:
+    """Raises where the write may not be done."""
     if known is None:
-        if write.opening is None and write.stream not in openings:
+        if write.opening is None:
             raise unknown_session(write.stream)
         if write.expected_seq not in (None, NO_EVENTS):
             raise StreamMoved(write.stream, write.expected_seq or 0, NO_EVENTS)
