@@ -143,8 +143,8 @@ class Store(Protocol):
     says that there are no more.
 
     An append names each of its streams once, and all of them lie in one bucket (else ValueError). It is atomic over
-    all its writes and durable before it returns. Concurrent appends may share a transaction; each is decided alone, in
-    the order in which they were called.
+    all its writes and durable before it returns. Concurrent appends may share a transaction; each is decided
+    alone, in the order in which they were called.
     """
 
     ledger_id: str  # 16 hex digits, made once

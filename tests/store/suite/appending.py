@@ -51,26 +51,12 @@ async def test_positions_are_gapless_and_in_the_order_of_the_append(store: Store
         [
             Write("b", events(5, 2), opening=opening("1", one)),
             Write("a", events(0), opening=opening("2", other)),
-            Write("b", events(2, 9, END_SEQ)),
         ]
     )
+    await push(store, "b", *events(2, 9, END_SEQ))
     feed = await whole_feed(store)
     assert [read.position for read in feed] == list(range(1, 8))
     assert keys(feed) == [("b", -1), ("b", 5), ("b", 2), ("a", -1), ("a", 0), ("b", 9), ("b", END_SEQ)]
-
-
-async def test_two_writes_of_one_append_to_one_stream_are_judged_one_after_the_other(store: Store) -> None:
-    first, second = (
-        await store.append(
-            [
-                Write("s", events(0, 1), opening=opening()),
-                Write("s", [event(1), event(0, '"x"'), event(2)]),
-            ]
-        )
-    ).writes
-    assert (first.stored, first.opened, first.high_seq) == (2, True, 1)
-    assert (second.stored, second.duplicates, second.conflicts) == (1, 1, (0,))
-    assert (second.opened, second.high_seq) == (False, 2)
 
 
 async def test_duplicates_and_losers_take_no_position(store: Store) -> None:
