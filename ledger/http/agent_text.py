@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-SPANS_MAX = 500  # colour changes drawn in one text; beyond them the text goes on uncoloured
+SPANS_MAX = 200  # colour changes drawn in one text; beyond them the text goes on uncoloured
 SENTENCE_CHARS_MAX = 240
 
 # Strings (OSC, DCS, …) count only if they end: an unfinished one must not swallow the text after it.
@@ -41,10 +41,8 @@ def terminal(text: str) -> Markup:
     (`fg0`–`fg15`, `bg0`–`bg15`, `bold`, `dim`, `italic`, `underline`, `strike`, `inverse`) around what is
     coloured, at most SPANS_MAX of them. A lone carriage return is marked and ends the line."""
     runs = _runs(text.replace("\r\n", "\n").replace("\r", "␍\n"))
-    return Markup("").join(
-        Markup('<span class="{}">{}</span>').format(classes, said) if classes else escape(said)
-        for classes, said in runs
-    )
+    drawn = [f'<span class="{classes}">{escape(said)}</span>' if classes else escape(said) for classes, said in runs]
+    return Markup("".join(drawn))  # noqa: S704 – the classes are ours, the rest was escaped
 
 
 def first_sentence(text: str) -> str:
@@ -131,18 +129,21 @@ class _Pen:
             self.colours[ground] = ones + 8
         elif tens in (3, 4) and ones == 9:
             self.colours.pop(ground, None)
-        elif code in (38, 48):
-            self.colours[ground] = _nearest(rest)
+        elif code in (38, 48) and (nearest := _nearest(rest)) is not None:
+            self.colours[ground] = nearest
 
 
-def _nearest(rest: list[int]) -> int:
-    """Of the 16 colours the one nearest to `5;n` or `2;r;g;b`, whose codes are taken from `rest`."""
+def _nearest(rest: list[int]) -> int | None:
+    """Of the 16 colours the one nearest to `5;n` or `2;r;g;b`, whose codes are taken from `rest`; None if they
+    name none."""
     way = rest.pop(0) if rest else 0
     values = rest[: 1 if way == 5 else 3]
     del rest[: len(values)]
-    if way == 5 and values and values[0] < 16:
+    if way not in (2, 5) or len(values) < (1 if way == 5 else 3):
+        return None
+    if way == 5 and values[0] < 16:
         return values[0]
-    red, green, blue = [*values, 0, 0, 0][:3] if way == 2 else _cube(values[0] if values else 0)
+    red, green, blue = _cube(values[0]) if way == 5 else values
     brightest = max(red, green, blue)
     if brightest < 64:
         return 0

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ledger.errors import LedgerError
 from ledger.http import problems, rendering
-from ledger.http.routes import API, PAGES
+from ledger.http.routes import API, PAGES, Handler
 from ledger.http.services import Services
 
 SECURITY_HEADERS = {
@@ -28,7 +31,8 @@ SECURITY_HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds the headers to every answer, whoever made it; nothing is cached unless it says so itself."""
+    """Adds the headers to every answer, whoever made it. Nothing is kept by a cache, but for static files, which a
+    browser asks for again by their ETag."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,18 +48,18 @@ class SecurityHeaders:
                 headers: list[tuple[bytes, bytes]] = message["headers"]
                 headers.extend(self._headers)
                 if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
+                    static = scope["path"].startswith("/static/")
+                    headers.append((b"cache-control", b"no-cache" if static else b"no-store"))
             await send(message)
 
         await self._app(scope, receive, with_headers)
 
 
 def make_app(services: Services) -> ASGIApp:
-    routes: list[Any] = [
-        Route(_sessions_may_hold_slashes(endpoint.path), endpoint.handler, methods=[endpoint.method])
-        for endpoint in API
-    ]
-    routes += [Route(path, handler, methods=[method]) for method, path, handler in PAGES]
+    by_path: dict[str, dict[str, Handler]] = {}
+    for method, path, handler in [*((one.method, one.path, one.handler) for one in API), *PAGES]:
+        by_path.setdefault(_sessions_may_hold_slashes(path), {})[method] = handler
+    routes: list[Any] = [Route(path, _by_method(found), methods=list(found)) for path, found in by_path.items()]
     routes.append(Mount("/static", StaticFiles(directory=rendering.STATIC)))
     handlers: Any = {
         LedgerError: problems.on_ledger_error,
@@ -65,6 +69,15 @@ def make_app(services: Services) -> ASGIApp:
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.services = services
     return SecurityHeaders(app)
+
+
+def _by_method(handlers: Mapping[str, Handler]) -> Handler:
+    """One handler for all methods of a path, so that a refusal can name all that are allowed."""
+
+    async def handle(request: Request) -> Response:
+        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+
+    return handle
 
 
 def _sessions_may_hold_slashes(path: str) -> str:

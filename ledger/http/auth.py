@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 from itsdangerous import BadSignature, URLSafeTimedSerializer
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from ledger.errors import Forbidden, InvalidField, NotFound, Unauthenticated
@@ -66,6 +66,15 @@ class Access:
             return await self._visitor(connection.cookies[COOKIE])
         raise Unauthenticated("no token was sent")
 
+    async def writer(self, request: Request, *roles: str) -> Caller:
+        """Who changes something through the API; an owner may do all. A browser sends its cookie without being asked,
+        so who comes with one shows the CSRF token too, in X-CSRF-Token. Raises Unauthenticated, Forbidden."""
+        caller = await self.caller(request)
+        require(caller, *roles)
+        if caller.csrf is not None:
+            self.check_csrf(caller, request.headers.get("x-csrf-token", ""))
+        return caller
+
     async def bearer(self, token: str) -> Caller:
         digest = token_hash(token)
         if digest not in self._by_hash and self._may_reload():
@@ -98,9 +107,9 @@ class Access:
         )
 
     def check_csrf(self, caller: Caller, sent: str) -> None:
-        """Raises Forbidden unless the form came from a page that this caller was given."""
+        """Raises Forbidden unless what was sent came from a page that this caller was given."""
         if caller.csrf is None or not hmac.compare_digest(caller.csrf.encode(), sent.encode()):
-            raise Forbidden("the form has no valid CSRF token", hint="Load the page again and repeat.")
+            raise Forbidden("no valid CSRF token came with it", hint="Load the page again and repeat.")
 
     def _csrf(self, nonce: str) -> str:
         return hmac.new(self._secret, f"csrf {nonce}".encode(), hashlib.sha256).hexdigest()

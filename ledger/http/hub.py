@@ -15,14 +15,17 @@ LISTENERS_MAX = 1000
 
 
 class Listener:
-    """What moved since it was last asked, and a bell."""
+    """What moved since it was last asked, and a bell. `heads` are those of the last commit it was told of: all that
+    moved up to there has been told, which cannot be said of the heads that the store has by now."""
 
     def __init__(self, roots: frozenset[str]) -> None:
         self._wanted = roots
         self._moved: set[str] = set()
         self._bell = asyncio.Event()
+        self.heads: Heads = ()
 
-    def tell(self, roots: frozenset[str]) -> None:
+    def tell(self, roots: frozenset[str], heads: Heads) -> None:
+        self.heads = heads
         moved = roots & self._wanted if self._wanted else roots
         if moved:
             self._moved |= moved
@@ -32,14 +35,18 @@ class Listener:
         self._wanted = frozenset()
         self._bell.set()
 
-    async def moved(self, timeout_s: float) -> set[str]:
-        """The roots that moved, as soon as one does; none when the time is over."""
+    async def rung(self, timeout_s: float) -> bool:
+        """True as soon as a root has moved, or at a hang-up; False when the time is over."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._bell.wait()
         except TimeoutError:
-            return set()
+            return False
         self._bell.clear()
+        return True
+
+    def moved(self) -> set[str]:
+        """The roots that have moved since this was last asked."""
         moved, self._moved = self._moved, set()
         return moved
 
@@ -55,12 +62,16 @@ class Hub:
 
     def _tell(self, roots: frozenset[str], heads: Heads) -> None:
         for listener in self._listeners:
-            listener.tell(roots)
+            listener.tell(roots, heads)
+
+    def check_room(self) -> None:
+        """Raises Overloaded where there are as many listeners as there may be."""
+        if len(self._listeners) >= LISTENERS_MAX:
+            raise Overloaded(f"{LISTENERS_MAX} live readers are connected", retry_after_s=10)
 
     def listen(self, roots: frozenset[str] = frozenset()) -> Listener:
         """A listener for some roots, or for all. Raises Overloaded."""
-        if len(self._listeners) >= LISTENERS_MAX:
-            raise Overloaded(f"{LISTENERS_MAX} live readers are connected", retry_after_s=10)
+        self.check_room()
         listener = Listener(roots)
         self._listeners.add(listener)
         return listener

@@ -22,8 +22,8 @@ from ledger.events.wire import (
     OpenIn,
     ResultIn,
 )
-from ledger.http.auth import SADDLE, require
-from ledger.http.services import Services, as_json, services
+from ledger.http.auth import SADDLE
+from ledger.http.services import as_json, services
 from ledger.store.base import Write
 from projections.catalog import statuses, work_order
 from projections.task import Task
@@ -34,8 +34,7 @@ WAIT_S_MAX = 30.0
 async def push_chunk(request: Request) -> Response:
     """decode, validate, repair → append (dedupe) → the log"""
     at = services(request)
-    caller = await at.access.caller(request)
-    require(caller, SADDLE)
+    caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         chunk = decode_chunk(body, at.limits)
         write = Write(chunk.session_id, chunk.events, saddle=caller.saddle)
@@ -63,8 +62,7 @@ async def push_chunk(request: Request) -> Response:
 
 async def push_result(request: Request) -> Response:
     at = services(request)
-    caller = await at.access.caller(request)
-    require(caller, SADDLE)
+    caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         pushed = decode_body(body, ResultIn)
         session_id = checked_id(pushed.session_id, "session_id")
@@ -102,8 +100,7 @@ def _result_event(pushed: ResultIn, saddle: str) -> NewEvent:
 
 async def open_session(request: Request) -> Response:
     at = services(request)
-    caller = await at.access.caller(request)
-    require(caller, SADDLE)
+    caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         opening = decode_body(body, OpenIn)
         session_id, appended = await at.sessions.open(opening, caller.saddle)
@@ -115,37 +112,38 @@ async def open_session(request: Request) -> Response:
 async def ask(request: Request) -> Response:
     """Long-polls for work: the first queued task that this saddle wins, or 204 when the wait is over."""
     at = services(request)
-    caller = await at.access.caller(request)
-    require(caller, SADDLE)
+    caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         asked = decode_body(body, AskIn, empty_ok=True)
     if not 0 <= asked.wait_s <= WAIT_S_MAX:
         raise InvalidField("wait_s", f"{asked.wait_s:g} is not from 0 to {WAIT_S_MAX:g} seconds")
     at.pulse.heard(caller.saddle, host=asked.host)
-    claimed = await _wait_for_work(at, asked, caller.saddle)
+    claimed = await _wait_for_work(request, asked, caller.saddle)
     if claimed is None:
         return Response(status_code=204)
     task, session_id = claimed
     return as_json({"task": work_order(task, await at.reader.catalog()), "session_id": session_id})
 
 
-async def _wait_for_work(at: Services, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
+async def _wait_for_work(request: Request, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
+    """None when the wait is over, or when the asker has hung up: it must not be given what it will not hear of."""
+    at = services(request)
     listener = at.hub.listen()
     try:
         deadline = asyncio.get_running_loop().time() + asked.wait_s
-        while (claimed := await at.sessions.claim(asked, saddle)) is None:
+        while not await request.is_disconnected():
+            claimed = await at.sessions.claim(asked, saddle)
             left_s = deadline - asyncio.get_running_loop().time()
-            if left_s <= 0 or at.hub.closing or not await listener.moved(left_s):
-                return None
-        return claimed
+            if claimed is not None or left_s <= 0 or at.hub.closing or not await listener.rung(left_s):
+                return claimed
+        return None
     finally:
         at.hub.leave(listener)
 
 
 async def heartbeat(request: Request) -> Response:
     at = services(request)
-    caller = await at.access.caller(request)
-    require(caller, SADDLE)
+    caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         beat = decode_body(body, HeartbeatIn, empty_ok=True)
     at.pulse.heard(caller.saddle, host=beat.host, version=beat.version)

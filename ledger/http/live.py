@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ledger.http.auth import READER, require
-from ledger.http.hub import Listener
 from ledger.http.services import Services, services
 from ledger.store.base import Heads
 
+EVENT_STREAM = "text/event-stream"
 KEEPALIVE_S = 15.0
 ROOTS_TOLD_MAX = 1000  # beyond it the message says `all`
 
@@ -28,14 +28,16 @@ async def live(request: Request) -> Response:
     last_seen = request.headers.get("last-event-id") or request.query_params.get("after")
     since = at.heads(last_seen) if last_seen else None
     roots = frozenset(request.query_params.getlist("root"))
-    listener = at.hub.listen(roots)
+    at.hub.check_room()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(at, listener, roots, since), media_type="text/event-stream", headers=headers)
+    if request.method == "HEAD":  # a stream without a body would hold its connection for nothing
+        return Response(media_type=EVENT_STREAM, headers=headers)
+    return StreamingResponse(_stream(at, roots, since), media_type=EVENT_STREAM, headers=headers)
 
 
-async def _stream(
-    at: Services, listener: Listener, roots: frozenset[str], since: Heads | None
-) -> AsyncIterator[bytes]:
+async def _stream(at: Services, roots: frozenset[str], since: Heads | None) -> AsyncIterator[bytes]:
+    """It listens only once it is read from: a stream whose reader has gone before that is never ended by anybody."""
+    listener = at.hub.listen(roots)
     try:
         heads = await at.store.heads()
         missed: list[str] = []
@@ -46,14 +48,14 @@ async def _stream(
         else:
             yield _message("hello", at.cursor(heads), {})
         while True:
-            moved = await listener.moved(KEEPALIVE_S)
+            rung = await listener.rung(KEEPALIVE_S)
             if at.hub.closing:
                 return
-            if not moved:
+            if not rung:
                 yield b": still here\n\n"
                 continue
-            heads = await at.store.heads()
-            yield _message("moved", at.cursor(heads), _told(sorted(moved), frozenset()))
+            # Not the store's heads: a commit can be read there before the hub has told of it.
+            yield _message("moved", at.cursor(listener.heads), _told(sorted(listener.moved()), frozenset()))
     finally:
         at.hub.leave(listener)
 

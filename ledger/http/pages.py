@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ledger.errors import LedgerError, TooLarge, Unauthenticated
+from ledger.errors import Forbidden, TooLarge, Unauthenticated
 from ledger.events.content import parse_payload
 from ledger.events.times import format_instant
 from ledger.http import rendering, views
@@ -37,7 +38,8 @@ def page(
         except Unauthenticated:
             if "authorization" in request.headers:
                 raise
-            return RedirectResponse(f"/login?next={quote(request.url.path)}", 303)
+            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
         require(caller, READER)
         return HTMLResponse(await show(request, at, _me(caller)))
 
@@ -101,7 +103,8 @@ async def session(request: Request, at: Services, me: dict[str, str]) -> str:
         }
         for event in shown
     ]
-    return rendering.session_page(found, entries, paging, me, now=at.clock())
+    # in a thread: 200 outputs full of colours take half a second, in which others must be served
+    return await asyncio.to_thread(rendering.session_page, found, entries, paging, me, now=at.clock())
 
 
 async def _page_before(store: Store, session_id: str, first_seq: int) -> int | None:
@@ -123,7 +126,7 @@ async def login(request: Request) -> Response:
     try:
         caller = await at.access.bearer(str(form.get("token", "")).strip())
         require(caller, READER)
-    except LedgerError as error:
+    except (Unauthenticated, Forbidden) as error:
         html = rendering.login_page(now=at.clock(), problem=f"{error.detail.capitalize()}.", next_path=next_path)
         return HTMLResponse(html, 401)
     response = RedirectResponse(next_path, 303)

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ledger.errors import InvalidField
+from ledger.events.model import END_SEQ
 from ledger.http import views
 from ledger.http.auth import READER, require
 from ledger.http.services import Services, as_json, services
@@ -89,8 +90,8 @@ def optional_number(request: Request, name: str, least: int = 0) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return None
-    if not text.removeprefix("-").isdecimal() or len(text) > 19 or int(text) < least:
-        raise InvalidField(name, f"{text!r} is not an integer from {least} on")
+    if not text.removeprefix("-").isdecimal() or len(text) > 19 or not least <= int(text) <= END_SEQ:
+        raise InvalidField(name, f"{text!r} is not an integer from {least} to 2^63-1")
     return int(text)
 
 

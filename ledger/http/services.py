@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,9 @@ class Services:
         self.limits = limits
         self.silent_after_ns = silent_after_ns
         self.reader = Reader(store)
-        self.decisions = Decisions(store, self.reader)
-        self.sessions = SessionCommands(store, self.reader)
+        numbering = asyncio.Lock()
+        self.decisions = Decisions(store, self.reader, numbering)
+        self.sessions = SessionCommands(store, self.reader, numbering)
         self.access = Access(store, clock, secret)
         self.admission = Admission(limits)
         self.hub = Hub(store)

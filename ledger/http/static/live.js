@@ -4,6 +4,7 @@ import { tellTimes } from "./times.js";
 
 const REFRESH_MS_MIN = 1000;
 const AGES_MS = 10_000;
+const HELD = "news waits while you select or type";
 const root = document.body.dataset.root;
 
 let refreshing = false; // a fetch is on its way
@@ -56,9 +57,11 @@ function want() {
 async function refresh() {
   timer = null;
   if (busy()) {
+    say("live", HELD);
     timer = setTimeout(refresh, REFRESH_MS_MIN);
     return;
   }
+  if (document.getElementById("live")?.textContent === HELD) say("live");
   wanted = false;
   refreshing = true;
   refreshedAt = Date.now();
@@ -78,8 +81,8 @@ async function refresh() {
 function busy() {
   const main = document.querySelector("main");
   const selection = document.getSelection();
-  const selecting = selection && !selection.isCollapsed && main.contains(selection.anchorNode);
-  return selecting || (main.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
+  if (selection && !selection.isCollapsed && main.contains(selection.anchorNode)) return true;
+  return [...main.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
 }
 
 function replace(fresh) {
