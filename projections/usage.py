@@ -7,7 +7,6 @@ an id the one with the highest seq counts; at the same seq, the one of the sessi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,6 +128,6 @@ def _tokens(value: object) -> int:
 def _cost_nano_usd(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not math.isfinite(value) or not 0 <= value <= _COST_USD_MAX:
+    if not 0 <= value <= _COST_USD_MAX:  # nor NaN, which compares with nothing
         return None
     return round(value * NANO)

@@ -68,9 +68,9 @@ class Session:
 def tell_history(owner: Api) -> None:
     """What the fleet has done so far."""
     owner.create_project("Demo", id="demo")
-    harbour = Saddle(owner, "claude-code on harbour", "harbour")
-    mole = Saddle(owner, "codex on mole", "mole")
-    lantern = Saddle(owner, "opencode on lantern", "lantern")
+    harbour = Saddle(owner, "harbour", "harbour")
+    mole = Saddle(owner, "mole", "mole")
+    lantern = Saddle(owner, "lantern", "lantern")
     _a_goal_that_failed_twice(owner, harbour, mole)
     _a_goal_that_waits(owner, harbour)
     _a_goal_that_is_done(owner, lantern)
@@ -153,7 +153,7 @@ def _a_churned_task(owner: Api, mole: Saddle) -> None:
 def work_on(owner: Api, ended: threading.Event) -> None:
     """One goal that keeps moving, until `ended`."""
     run = _goal(owner, "notes", "Write the release notes for 4.2", "For users, not for us.", "goal/notes-4.2")
-    lantern = Saddle(owner, "gemini on lantern", "lantern")
+    lantern = Saddle(owner, "lantern", "lantern")
     session = lantern.session("notes-1", task_id=run, agent="gemini", model="demo-large")
     for step in _steps():
         try:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 DEFAULT_URL = "http://127.0.0.1:8137"
+PLAIN_BYTES_MAX = 16 * 1024  # of a body that is sent without compressing it
 OWNER_TOKEN_FILE = "owner-token"  # noqa: S105 — a file's name
 
 _URL_HINT = "Start the server with `ledgerd serve`, or set LEDGERD_URL to where it listens."
@@ -39,15 +40,25 @@ class ApiError(LedgerError):
     """The server refused a request, or could not be reached.
 
     `status` is the HTTP status, None where there was no answer; `code` is the problem's own, `unreachable`
-    without an answer, or `not_a_ledger` where something else answered. `problem` is the whole document.
+    without an answer, or `not_a_ledger` where something else answered. `problem` is the whole document;
+    `retry_after_s` the wait that the server asked for, if it did; `connected` is false where nothing listened.
     """
 
     def __init__(
-        self, status: int | None, code: str, detail: str, hint: str = "", problem: Json | None = None
+        self,
+        status: int | None,
+        code: str,
+        detail: str,
+        hint: str = "",
+        problem: Json | None = None,
+        retry_after_s: float | None = None,
+        connected: bool = True,
     ) -> None:
         super().__init__(detail, code=code, hint=hint)
         self.status = status
         self.problem = problem or {}
+        self.retry_after_s = retry_after_s
+        self.connected = connected
 
 
 def server_from_environment(store_dir: str | Path | None = None) -> tuple[str, str]:
@@ -241,13 +252,13 @@ class Api:
     ) -> Json:
         """One request, tried again where that is safe. Gives the JSON of the answer ({} for 204) or raises
         ApiError; None among `params` is left out."""
-        content = None if body is None else msgspec.json.encode(body)
+        content, headers = (None, {}) if body is None else _packed(msgspec.json.encode(body))
         request = self._http.build_request(
             method,
             path,
             content=content,
             params=_given(params or {}),
-            headers={"Content-Type": "application/json"} if content is not None else {},
+            headers=headers,
             timeout=self._timeout_s if timeout_s is None else timeout_s,
         )
         attempt = 1
@@ -255,7 +266,8 @@ class Api:
             outcome = self._attempt(request, repeatable)
             if not isinstance(outcome, _Again):
                 return outcome
-            pause_s = backoff_s(attempt, self._random) if outcome.after_s is None else outcome.after_s
+            after_s = outcome.error.retry_after_s
+            pause_s = backoff_s(attempt, self._random) if after_s is None else after_s
             if attempt >= self._attempts_max or pause_s > self._pause_s_max:
                 raise outcome.error
             self._sleep(pause_s)
@@ -266,15 +278,17 @@ class Api:
             response = self._http.send(request)
         except self._transport_error as failure:
             why = str(failure) or type(failure).__name__
-            error = ApiError(None, "unreachable", f"no answer from {self.url}: {why}", _URL_HINT)
-            if repeatable or isinstance(failure, self._not_sent):
-                return _Again(error, None)
+            connected = not isinstance(failure, self._not_sent)
+            detail = f"no answer from {self.url}: {why}"
+            error = ApiError(None, "unreachable", detail, _URL_HINT, connected=connected)
+            if repeatable or not connected:
+                return _Again(error)
             raise error from failure
         if response.is_success:
             return self._json(response)
         error = self._problem(response)
         if response.status_code in (AGAIN if repeatable else REFUSED):
-            return _Again(error, retry_after_s(response.headers.get("Retry-After"), self._now()))
+            return _Again(error)
         raise error
 
     def _json(self, response: httpx.Response) -> Json:
@@ -301,15 +315,25 @@ class Api:
             hint = _TOKEN_HINT
         elif not problem:
             hint = _URL_HINT
-        return ApiError(status, str(problem.get("code") or "not_a_ledger"), detail, hint, problem)
+        after_s = retry_after_s(response.headers.get("Retry-After"), self._now())
+        return ApiError(status, str(problem.get("code") or "not_a_ledger"), detail, hint, problem, after_s)
 
 
 class _Again:
-    """An attempt that may be repeated: the error it ended in, and the wait that the server asked for (s)."""
+    """An attempt that may be repeated, and the error it ended in."""
 
-    def __init__(self, error: ApiError, after_s: float | None) -> None:
+    def __init__(self, error: ApiError) -> None:
         self.error = error
-        self.after_s = after_s
+
+
+def _packed(content: bytes) -> tuple[bytes, dict[str, str]]:
+    """A JSON body with its headers; compressed where that pays."""
+    headers = {"Content-Type": "application/json"}
+    if len(content) < PLAIN_BYTES_MAX:
+        return content, headers
+    import zstandard
+
+    return zstandard.compress(content), headers | {"Content-Encoding": "zstd"}
 
 
 def _given(values: Mapping[str, Any]) -> Json:

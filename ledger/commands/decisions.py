@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from ledger.commands import writing
@@ -21,9 +22,13 @@ from projections.work import Work
 
 
 class Decisions:
-    def __init__(self, store: Store, reader: Reader) -> None:
+    """`numbering` is held while the ledger gives an id, so that many who create at once do not all take the same one
+    and lose it."""
+
+    def __init__(self, store: Store, reader: Reader, numbering: asyncio.Lock) -> None:
         self._store = store
         self._reader = reader
+        self._numbering = numbering
 
     # Creating
 
@@ -74,7 +79,8 @@ class Decisions:
             await self._store.append([write_of(made(free), NO_EVENTS, actor)])
             return free
 
-        return await again_if_moved(numbered), True
+        async with self._numbering:
+            return await again_if_moved(numbered), True
 
     async def _create_as(self, fact: Fact, actor: str) -> bool:
         try:
@@ -100,7 +106,8 @@ class Decisions:
             new_task_id = str((await self._reader.catalog()).next_task_number)
             await self._append(decide_goal(action, goal, root.work, new_task_id, reason), root.work, actor)
 
-        await again_if_moved(decided)
+        async with self._numbering:
+            await again_if_moved(decided)
 
     async def about_task(self, task_id: str, action: str, reason: str, actor: str) -> None:
         """Raises NotFound, NotOffered."""

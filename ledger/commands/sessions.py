@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +12,7 @@ import msgspec
 from ledger.commands import writing
 from ledger.commands.reading import TITLE_CHARS_MAX, again_if_moved, bounded, optional_id, unknown
 from ledger.commands.writing import last_seq, write_of
-from ledger.errors import InvalidField, StreamMoved
+from ledger.errors import InvalidField, SessionElsewhere, StreamMoved
 from ledger.events import kinds
 from ledger.events.decode import new_event
 from ledger.events.ids import checked_id
@@ -25,9 +27,12 @@ from projections.task import ORDINARY, QUEUED, Task
 
 
 class SessionCommands:
-    def __init__(self, store: Store, reader: Reader) -> None:
+    """`numbering` is the lock that `Decisions` holds too while an id is given."""
+
+    def __init__(self, store: Store, reader: Reader, numbering: asyncio.Lock) -> None:
         self._store = store
         self._reader = reader
+        self._numbering = numbering
 
     async def open(self, asked: OpenIn, saddle: str, write: Write | None = None) -> tuple[str, Appended]:
         """Opens the session if it is new, and appends `write` to it in the same transaction.
@@ -46,19 +51,17 @@ class SessionCommands:
             fields = msgspec.structs.replace(asked, task_id=task_id, task=None)
             return await self._store.append([*before, _session(session_id, fields, root, saddle, write)])
 
-        return session_id, await again_if_moved(opened)
+        async with self._numbering if asked.task is not None and asked.task.id is None else nullcontext():
+            return session_id, await again_if_moved(opened)
 
     async def claim(self, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
         """Claims the task that has been queued longest and opens its session; None where nothing is queued.
 
         With a `session_id` that this saddle has open already, gives that session's task again."""
         session_id = _session_id(asked.session_id)
-        held = None if asked.session_id is None else await self._store.stream(session_id)
+        if asked.session_id is not None and (held := await self._held_by(session_id, saddle)) is not None:
+            return held, session_id
         catalog = await self._reader.catalog()
-        if held is not None:
-            if held.saddle != saddle or held.task_id is None:
-                raise unknown_session(session_id)
-            return catalog.work.tasks[held.task_id], session_id
         for task in catalog.claimable():
             fields = OpenIn(task_id=task.id, agent=asked.agent, model=asked.model, cwd=asked.cwd, host=asked.host)
             root = writing.root_of_task(task.id, task.goal_id)
@@ -66,10 +69,21 @@ class SessionCommands:
                 await self._store.append(
                     [_claim(task, catalog, session_id, saddle), _session(session_id, fields, root, saddle, None)]
                 )
-            except StreamMoved:
-                continue  # another saddle has won it
+            except (StreamMoved, SessionElsewhere):  # another saddle has won it, or the same ask, sent again
+                if (held := await self._held_by(session_id, saddle)) is not None:
+                    return held, session_id
+                continue
             return task, session_id
         return None
+
+    async def _held_by(self, session_id: str, saddle: str) -> Task | None:
+        """The task of a session that is open. Raises NotFound for another saddle's."""
+        info = await self._store.stream(session_id)
+        if info is None:
+            return None
+        if info.saddle != saddle or info.task_id is None:
+            raise unknown_session(session_id)
+        return (await self._reader.catalog()).work.tasks[info.task_id]
 
 
 def _session_id(wanted: Id | None) -> str:

@@ -130,7 +130,7 @@ class _Sorter:
     def __init__(self, limits: Limits) -> None:
         self._payload_bytes = limits.payload_bytes
         self._nesting = limits.nesting
-        # As long as a payload is no longer than its brackets would be, no limit can be met
+        # A payload this short breaks no limit: each level of nesting takes two bytes
         self._harmless_bytes = min(2 * limits.nesting, limits.payload_bytes)
         self._events: list[NewEvent] = []
         self._rejected: list[Rejected] = []
@@ -145,8 +145,8 @@ class _Sorter:
         if (len(payload) > self._harmless_bytes or extra) and not self._within_limits(index, event, payload, extra):
             return
         if not (kind.isprintable() and actor.isprintable()):
-            names, (kind, actor) = (kind, actor), (mend_name(kind), mend_name(actor))
-            if names != (kind, actor):
+            kind, actor = mend_name(kind), mend_name(actor)
+            if (kind, actor) != (event.kind, event.actor):
                 mended = (*mended, CONTROL_CHARACTER)
         if at is not None:
             at = parse_instant(at)
