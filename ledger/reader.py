@@ -22,15 +22,18 @@ S = TypeVar("S")
 
 _EVENTS_AT_ONCE = 500  # folded before others get their turn
 _CHECKPOINT_AFTER_EVENTS = 20_000
+_CHECKPOINT_BYTES_MAX = 4 * 2**20  # a larger state takes longer to decode than its events to fold
 _ROOTS_KEPT = 500
 
 
 class Folded(msgspec.Struct, Generic[S]):
-    """A state, the heads it stands at, and how many events were folded since it was last checkpointed."""
+    """A state, the heads it stands at, how many events were folded since it was last checkpointed, and after how many
+    it is again."""
 
     state: S
     heads: Heads
     unsaved: int = 0
+    save_after: int = _CHECKPOINT_AFTER_EVENTS
 
 
 class _Kept:
@@ -91,17 +94,14 @@ class Reader:
                 for event in events:
                     reached[event.bucket] = max(reached[event.bucket], event.position)
                 self._catalog.heads = tuple(reached)
-            if self._catalog.unsaved >= _CHECKPOINT_AFTER_EVENTS and self._store.buckets == 1:
+            if self._catalog.unsaved >= self._catalog.save_after and self._store.buckets == 1:
                 await self._save(CATALOG, "catalog", self._catalog, self._catalog.heads[0])
             return self._catalog.state
 
     async def _load_root(self, root: str) -> Folded[Root]:
-        kept = await self._store.load_checkpoint(f"root {root}", ROOT.version)
-        heads = [0] * self._store.buckets
-        if kept is None:
-            return Folded(ROOT.initial, tuple(heads))
-        heads[self._store.bucket_of(root)] = kept.position
-        return Folded(ROOT.decode(kept.state), tuple(heads))
+        start = (0,) * self._store.buckets
+        state, position = await self._checkpointed(ROOT, f"root {root}")
+        return Folded(state, _at(start, self._store.bucket_of(root), position))
 
     async def _fold_root_on(self, root: str, folded: Folded[Root]) -> None:
         bucket = self._store.bucket_of(root)
@@ -114,18 +114,29 @@ class Reader:
             folded.heads = _at(folded.heads, bucket, events[-1].position)
             folded.unsaved += len(events)
         folded.heads = _furthest(folded.heads, now)
-        if folded.unsaved >= _CHECKPOINT_AFTER_EVENTS:
+        if folded.unsaved >= folded.save_after:
             await self._save(ROOT, f"root {root}", folded, folded.heads[bucket])
 
     async def _load_catalog(self) -> None:
-        kept = await self._store.load_checkpoint("catalog", CATALOG.version) if self._store.buckets == 1 else None
-        if kept is not None:
-            self._catalog = Folded(CATALOG.decode(kept.state), (kept.position,))
+        if self._store.buckets == 1:
+            state, position = await self._checkpointed(CATALOG, "catalog")
+            self._catalog = Folded(state, (position,))
         self._catalog_loaded = True
+
+    async def _checkpointed(self, projection: Projection[S], name: str) -> tuple[S, int]:
+        """The state last checkpointed and its position, or the initial one where there is none that can be read."""
+        kept = await self._store.load_checkpoint(name, projection.version)
+        if kept is not None:
+            with contextlib.suppress(msgspec.MsgspecError):
+                return await asyncio.to_thread(projection.decode, kept.state), kept.position
+        return projection.initial, 0
 
     async def _save(self, projection: Projection[S], name: str, folded: Folded[S], position: int) -> None:
         folded.unsaved = 0
-        state = projection.encode(folded.state)
+        state = await asyncio.to_thread(projection.encode, folded.state)
+        if len(state) > _CHECKPOINT_BYTES_MAX:
+            folded.save_after *= 4
+            return
         with contextlib.suppress(StorageError):  # a cache that could not be kept is no reason to fail a read
             await self._store.save_checkpoint(name, Checkpoint(projection.version, position, state))
 
