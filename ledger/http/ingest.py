@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from ledger.errors import InvalidField
 from ledger.events import kinds
-from ledger.events.decode import decode_body, decode_chunk, new_event
+from ledger.events.decode import Chunk, decode_body, decode_chunk, new_event
 from ledger.events.ids import checked_id
-from ledger.events.model import END_SEQ, NewEvent
+from ledger.events.model import END_SEQ, Limits, NewEvent
 from ledger.events.times import parse_instant
 from ledger.events.wire import (
     AskIn,
@@ -29,6 +29,7 @@ from projections.catalog import statuses, work_order
 from projections.task import Task
 
 WAIT_S_MAX = 30.0
+DECODED_AT_ONCE_BYTES_MAX = 512 * 2**10
 
 
 async def push_chunk(request: Request) -> Response:
@@ -36,7 +37,7 @@ async def push_chunk(request: Request) -> Response:
     at = services(request)
     caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
-        chunk = decode_chunk(body, at.limits)
+        chunk = await _decoded(body, at.limits)
         write = Write(chunk.session_id, chunk.events, saddle=caller.saddle)
         if chunk.open is None:
             appended = await at.store.append([write])
@@ -58,6 +59,13 @@ async def push_chunk(request: Request) -> Response:
             missing=missing,
         )
     )
+
+
+async def _decoded(body: bytes, limits: Limits) -> Chunk:
+    """In a thread where it may take long: a hostile body can hold the parser for seconds, and others must be served."""
+    if len(body) < DECODED_AT_ONCE_BYTES_MAX:
+        return decode_chunk(body, limits)
+    return await asyncio.to_thread(decode_chunk, body, limits)
 
 
 async def push_result(request: Request) -> Response:
