@@ -11,13 +11,16 @@ from bundles import plan, recording, replaying
 from bundles.faults import VARIANTS
 from bundles.rig.deadline import Deadline
 from bundles.rig.report import Report
-from bundles.rig.wire import Wire, new_client
+from bundles.rig.wire import LostAnswer, Wire, new_client
 from bundles.runner import DEFAULT_STORE, discover, run
 from ledger.cli.output import json_option, print_json
 from ledger.cli.settings import current_settings
 from ledger.client.api import server_from_environment
+from ledger.errors import LedgerError
 
 RECORD_S_MAX = 600.0
+
+_UNREACHABLE_HINT = "Start it with `ledgerd serve`, or set LEDGERD_URL to where it listens."
 
 Run = Callable[[], Report]
 
@@ -94,7 +97,10 @@ def record_command(goal: str, output: str) -> None:
     url, token = server_from_environment()
     with new_client() as client:
         wire = Wire(client, lambda: settings.url or url, settings.token or token, Deadline(RECORD_S_MAX))
-        bundle = recording.record(wire, goal)
+        try:
+            bundle = recording.record(wire, goal)
+        except LostAnswer as error:
+            raise LedgerError(f"the server does not answer: {error}", hint=_UNREACHABLE_HINT) from error
     with click.open_file(output, "wb") as out:
         out.write(plan.dump(bundle))
     click.echo(f"{len(bundle.steps)} steps of goal {goal} recorded", err=True)

@@ -1,0 +1,34 @@
+"""A daemon in a process of its own, to be killed: emits to a session through an outbox, as fast as the disk takes it.
+
+`python -m bundles.rig.emitter OUTBOX SESSION TASK SAID`: each event has a token of its own; once `emit` has returned,
+its seq and token are a line of the file SAID. When standard input ends it emits no more, sends all that waits in the
+outbox, and ends with 0. LEDGERD_URL and LEDGERD_TOKEN say where to.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+from ledger.client import Saddle
+
+KIND = "note"
+FLUSH_S_MAX = 45.0
+
+
+def main(outbox: str, session_id: str, task_id: str, said: str) -> int:
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    with Saddle(outbox=outbox, timeout_s=5) as saddle, Path(said).open("ab", buffering=0) as file:
+        session = saddle.open_session(session_id, task={"id": task_id, "title": f"Work of {session_id}"})
+        while not ended.is_set():
+            token = uuid.uuid4().hex
+            seq = session.emit(KIND, {"token": token})
+            file.write(f"{seq} {token}\n".encode())
+        return 0 if saddle.flush(FLUSH_S_MAX) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
