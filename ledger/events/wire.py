@@ -75,7 +75,6 @@ class AskIn(msgspec.Struct, frozen=True):
 class HeartbeatIn(msgspec.Struct, frozen=True):
     host: str | None = None
     version: str | None = None
-    sessions: list[Id] = []
 
 
 class ProjectIn(msgspec.Struct, frozen=True):

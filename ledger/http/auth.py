@@ -20,7 +20,7 @@ OWNER, READER, SADDLE = "owner", "reader", "saddle"
 ROLES = (OWNER, READER, SADDLE)
 COOKIE = "ledgerd"
 COOKIE_AGE_S_MAX = 7 * 24 * 3600
-_RELOAD_AFTER_S = 1.0  # so that a token made by another server is found soon, and guessing costs no queries
+_KNOWN_FOR_S, _UNKNOWN_FOR_S = 10.0, 1.0
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -77,8 +77,7 @@ class Access:
 
     async def bearer(self, token: str) -> Caller:
         digest = token_hash(token)
-        if digest not in self._by_hash and self._may_reload():
-            await self.reload()
+        await self._refresh(digest in self._by_hash)
         return self._in_force(self._by_hash.get(digest))
 
     async def _visitor(self, cookie: str) -> Caller:
@@ -86,8 +85,7 @@ class Access:
             token_id, nonce = self._cookies.loads(cookie, max_age=COOKIE_AGE_S_MAX)
         except (BadSignature, ValueError, TypeError) as error:
             raise Unauthenticated("the login has run out", hint="Log in again.") from error
-        if token_id not in self._by_id and self._may_reload():
-            await self.reload()
+        await self._refresh(token_id in self._by_id)
         caller = self._in_force(self._by_id.get(token_id))
         return msgspec.structs.replace(caller, csrf=self._csrf(nonce))
 
@@ -116,8 +114,12 @@ class Access:
 
     # Managing tokens
 
-    def _may_reload(self) -> bool:
-        return time.monotonic() - self._loaded_at > _RELOAD_AFTER_S
+    async def _refresh(self, known: bool) -> None:
+        """Reads the tokens anew where one is unknown that another server may have made, and now and then where it is
+        known, for another server may have revoked it. Not at every guess: guessing must cost no queries."""
+        age_s = time.monotonic() - self._loaded_at
+        if age_s > (_KNOWN_FOR_S if known else _UNKNOWN_FOR_S):
+            await self.reload()
 
     async def reload(self) -> None:
         self._loaded_at = time.monotonic()

@@ -62,7 +62,8 @@ async def push_chunk(request: Request) -> Response:
 
 
 async def _decoded(body: bytes, limits: Limits) -> Chunk:
-    """In a thread where it may take long: a hostile body can hold the parser for seconds, and others must be served."""
+    """In a thread where it may take long: a hostile body can hold the parser for seconds, in which others must be
+    served."""
     if len(body) < DECODED_AT_ONCE_BYTES_MAX:
         return decode_chunk(body, limits)
     return await asyncio.to_thread(decode_chunk, body, limits)

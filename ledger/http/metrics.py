@@ -23,7 +23,7 @@ class Metrics:
         self.position = Gauge(
             "ledgerd_position", "The last position of each bucket", ["bucket"], registry=self.registry
         )
-        live = Gauge("ledgerd_live_readers", "Readers of /api/live", registry=self.registry)
+        live = Gauge("ledgerd_live_readers", "Readers of /api/live, and waiting asks", registry=self.registry)
         live.set_function(lambda: len(hub))
         in_flight = Gauge("ledgerd_in_flight_bytes", "Bytes of bodies being worked on", registry=self.registry)
         in_flight.set_function(lambda: admission.in_flight_bytes)

@@ -24,7 +24,8 @@ def steps(text: str) -> list[tuple[str, str]]:
 
 
 def test_the_readme_shows_what_its_commands_print(server, tmp_path):
-    assert shutil.which("jq") and shutil.which("curl"), "install jq and curl: the README's examples use them"
+    missing = [tool for tool in ("jq", "curl") if shutil.which(tool) is None]
+    assert not missing, f"the README's examples use {missing}: install them"
     shown = steps(README.read_text())
     assert len(shown) > 10
     mark = "----- next -----"
