@@ -40,7 +40,7 @@ _DECISIONS = {
     kinds.TASK_BLOCKED: "block",
     kinds.TASK_UNBLOCKED: "unblock",
 }
-_OPENING_FIELDS = ("resumed_from", "parent_session_id", "agent", "model", "cwd", "host", "contiguous")
+_OPENING_FIELDS = ("resumed_from", "parent_session_id", "same_run_as", "agent", "model", "cwd", "host", "contiguous")
 
 
 class _Logged(msgspec.Struct, frozen=True):

@@ -8,20 +8,23 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import bundles
 from bundles.rig.deadline import Deadline, OutOfTime
 from bundles.rig.pages import Page
+from bundles.rig.postgres import NoPostgres
 from bundles.rig.proxy import Link, Proxy
 from bundles.rig.report import Check, Report
 from bundles.rig.saddle import Saddle
 from bundles.rig.server import Server
 from bundles.rig.wire import Answer, Wire, new_client
+
+T = TypeVar("T")
 
 RUN_S_MAX = 120.0
 DEFAULT_STORE = "sqlite:///{folder}/ledger.db"
@@ -66,9 +69,24 @@ class Scenario:
             self.server.stop()
         self.server.start()
 
-    def wire(self, token: str | None, *, through: Proxy | None = None) -> Wire:
-        """A client with a token, or with none; `through` puts a faulty link in between."""
-        return Wire(self._client, lambda: (through or self.server).url, token, self._deadline)
+    def serve(self, store: str, name: str, **how: Any) -> Server:
+        """One more server, on another store, with the same owner's token; started, and there until the run ends. `name`
+        is that of its folder."""
+        folder = self.folder / name
+        folder.mkdir()
+        server = Server(store, folder, self._deadline, owner_token=self.server.owner_token, **how)
+        self._cleanup.callback(server.close)
+        server.start()
+        return server
+
+    def held(self, thing: AbstractContextManager[T]) -> T:
+        """Holds something until the run ends."""
+        return self._cleanup.enter_context(thing)
+
+    def wire(self, token: str | None, *, through: Proxy | None = None, url: Callable[[], str] | None = None) -> Wire:
+        """A client with a token, or with none; `through` puts a faulty link in between, `url` leads to another
+        server."""
+        return Wire(self._client, url or (lambda: (through or self.server).url), token, self._deadline)
 
     def link(self, link: Link) -> Proxy:
         """A faulty link to this server, there until the run ends."""
@@ -154,6 +172,8 @@ def _judge(entry: Entry, scenario: Scenario, report: Report) -> None:
     try:
         scenario.start()
         entry.run(scenario)
+    except NoPostgres as error:
+        report.checks.append(Check("there is a PostgreSQL to run it on", "unknown", str(error)))
     except OutOfTime as error:
         report.checks.append(Check("the run ends in its time", "unknown", str(error)))
     except Exception as error:  # whatever a broken server makes a scenario stumble over is a finding

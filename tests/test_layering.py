@@ -28,12 +28,18 @@ MAY_IMPORT = {
         "ledger.errors",
     ),
     "ledger.reader": ("ledger.store.base", "projections", "ledger.events", "ledger.errors"),
+    "ledger.following": ("ledger.store.base", "projections", "ledger.events", "ledger.errors"),
+    "ledger.searching": ("ledger.store.base", "ledger.store.search_base", "projections", "ledger.events"),
+    "ledger.prices": (),
     "ledger.moving": ("ledger.store.base", "ledger.events", "ledger.errors"),
     "ledger.http": (
         "ledger",  # the version
         "ledger.store.base",
         "ledger.store.cursors",
+        "ledger.store.search_base",
         "ledger.reader",
+        "ledger.following",
+        "ledger.prices",
         "ledger.commands",
         "projections",
         "ledger.events",
@@ -41,6 +47,8 @@ MAY_IMPORT = {
     ),
     "ledger.client": ("ledger.events", "ledger.errors"),
     "ledger.client.outbox": ("ledger.client", "ledger.store", "ledger.events", "ledger.errors"),
+    "ledger.hooks": ("ledger.client", "ledger.transcripts", "ledger.events", "ledger.errors"),
+    "ledger.entry": ("ledger.hooks", "ledger.cli"),
     "ledger.transcripts": ("ledger.events", "ledger.errors"),
     "ledger.daemons": ("ledger.client", "projections", "ledger.events", "ledger.errors"),
     "projections": ("ledger.events",),
@@ -49,7 +57,7 @@ MAY_IMPORT = {
 MAY_IMPORT["ledger.cli"] = (*MAY_IMPORT, "ledger.cli")  # everything meets there
 BACKENDS = ("ledger.store.memory", "ledger.store.sqlite", "ledger.store.postgres")
 DRIVERS = {"sqlite3", "aiosqlite", "asyncpg", "psycopg"}
-DRIVERS_ONLY_IN = ("ledger.store",)
+DRIVERS_ONLY_IN = ("ledger.store", "ledger.transcripts.opencode_db")  # a database of opencode's, not of ours
 CHEAP_TO_IMPORT = {"ledger.cli", "ledger.client.api"}
 COSTLY = {"httpx", "starlette", "uvicorn", "rich", "jinja2", "aiosqlite"}
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid"}

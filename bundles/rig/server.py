@@ -29,13 +29,17 @@ class ServerFailed(Exception):
 class Server:
     """`url` moves with each start: the server always takes a free port. All output is kept in `folder`."""
 
-    def __init__(self, store_url: str, folder: Path, deadline: Deadline) -> None:
+    def __init__(
+        self, store_url: str, folder: Path, deadline: Deadline, *, owner_token: str | None = None, workers: int = 1
+    ) -> None:
+        """Servers of one ledger share the owner's token; without one it is made."""
         self.store_url = store_url
-        self.owner_token = secrets.token_urlsafe(24)
+        self.owner_token = owner_token or secrets.token_urlsafe(24)
         self.url = ""
         self._folder = folder
         self._stderr = folder / "server.err"
         self._deadline = deadline
+        self._options = ["--workers", str(workers)] if workers > 1 else []
         self._process: subprocess.Popen[bytes] | None = None
         self._up = threading.Event()
 
@@ -43,7 +47,7 @@ class Server:
         """Returns once the server listens; raises ServerFailed with its last words where it does not."""
         with self._stderr.open("ab") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "ledger.cli", "serve", "--port", "0", "--store", self.store_url],
+                [sys.executable, "-m", "ledger.cli", "serve", "--port", "0", "--store", self.store_url, *self._options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -26,7 +26,8 @@ from tests.live.serving import (
 
 ROW = {"kind", "text", "at", "actor", "task_id", "session_id", "seq", "position", "copies"}
 EVENT = {"position", "session_id", "seq", "kind", "actor", "at", "recorded_at", "task_id", "payload"}
-USAGE = {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd"}
+TOKENS = {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"}
+USAGE = TOKENS | {"cost_usd", "cost_estimated", "unpriced_models"}
 
 
 @pytest.fixture(scope="module")

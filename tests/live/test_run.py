@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +170,16 @@ def test_a_worker_runs_its_command_for_a_queued_task(shell: Shell, owner: httpx.
 
 def test_a_worker_that_waits_for_work_ends_on_a_signal(shell: Shell) -> None:
     worker = shell.start("worker", "--command", "true")
-    deadline = time.monotonic() + 20
-    while not shell.outbox.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.5)  # so that it most likely waits for an answer; before that it must end all the same
+    wait_for(lambda: shell.outbox.exists() and asks(shell))
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(10) in (0, -signal.SIGTERM)
+    _, errors = worker.communicate(timeout=20)
+    assert (worker.returncode, errors) == (0, b"")
+
+
+def asks(shell: Shell) -> int:
+    """How many asks for work are under way."""
+    with closing(sqlite3.connect(shell.outbox)) as db:
+        return int(db.execute("SELECT count(*) FROM asks").fetchone()[0])
 
 
 def test_lines_that_cannot_be_read_are_named_counted_and_passed_over(shell: Shell, reader: httpx.Client) -> None:
@@ -280,7 +287,7 @@ def kept_lines(shell: Shell) -> int:
     return int(standing["waiting"]) + int(standing["kept"])
 
 
-def wait_for(holds: Any) -> None:
+def wait_for(holds: Callable[[], Any]) -> None:
     deadline = time.monotonic() + 20
     while not holds():
         assert time.monotonic() < deadline

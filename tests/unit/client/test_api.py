@@ -10,6 +10,7 @@ from random import Random
 import httpx
 import msgspec
 import pytest
+import zstandard
 
 from ledger.client.api import Api, ApiError, server_from_environment
 from ledger.client.retries import BACKOFF_MAX_S, backoff_s, retry_after_s
@@ -211,3 +212,24 @@ def test_the_server_is_found_by_the_environment_then_by_the_files_of_a_local_one
 def test_importing_the_client_does_not_load_the_http_library() -> None:
     code = "import sys, ledger.client.api; sys.exit('httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_large_body_is_compressed_and_a_small_one_is_not() -> None:
+    server = Server(ok())
+    with server.api() as api:
+        api.push("s", [])
+        api.push("s", [{"seq": 1, "kind": "note", "payload": "x" * 100_000}])
+    small, large = server.requests
+    assert "Content-Encoding" not in small.headers
+    assert large.headers["Content-Encoding"] == "zstd"
+    assert len(large.content) < 1000
+    assert json.loads(zstandard.decompress(large.content))["events"][0]["payload"] == "x" * 100_000
+
+
+def test_an_error_says_how_long_to_wait_and_whether_anything_listens() -> None:
+    with Server(problem(429, headers={"Retry-After": "3600"})).api() as api, pytest.raises(ApiError) as caught:
+        api.push("s", [])
+    assert (caught.value.retry_after_s, caught.value.connected) == (3600.0, True)
+    with Server(httpx.ConnectError("refused")).api() as api, pytest.raises(ApiError) as caught:
+        api.push("s", [])
+    assert (caught.value.retry_after_s, caught.value.connected) == (None, False)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any
+
+import pytest
+
+from ledger.client import Saddle
+from ledger.client.outbox import Added
+from ledger.client.saddle import Session
+from ledger.daemons.agent import LINE_BYTES_MAX, Agent, Ended, environment_of, push_result
+from ledger.errors import StorageFull
+from ledger.events.content import payload_object
+from ledger.events.model import NewEvent
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with Saddle("http://127.0.0.1:9", "none", outbox=tmp_path / "outbox.db", drain=False) as saddle:
+        yield saddle.open_session("s", task={"title": "T"})
+
+
+def emitted(session: Session) -> list[tuple[str, dict[str, Any]]]:
+    with session._saddle.outbox._file.reading() as db:
+        rows = db.execute("SELECT kind, payload FROM events WHERE seq >= 0 ORDER BY seq").fetchall()
+    return [(kind, payload_object(payload)) for kind, payload in rows]
+
+
+def run(session: Session, script: str, **more: Any) -> Ended:
+    return Agent(session, ["/bin/sh", "-c", script], environment=os.environ, **more).run("the script")
+
+
+def test_a_long_line_becomes_several_events(session: Session) -> None:
+    run(session, f"head -c {2 * LINE_BYTES_MAX + 10} /dev/zero | tr '\\0' x")
+    texts = [payload["text"] for kind, payload in emitted(session) if kind == "output"]
+    assert [len(text) for text in texts] == [LINE_BYTES_MAX, LINE_BYTES_MAX, 10]
+
+
+def test_what_it_reads_is_given_to_it_even_if_it_reads_nothing(session: Session) -> None:
+    assert run(session, "cat", input=b"an order\n").last_words == "an order"
+    assert run(session, "exit 0", input=b"x" * 1_000_000).exit_code == 0
+
+
+def test_an_outbox_that_fails_stops_nothing_and_the_loss_is_told_afterwards(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failures = session.add, [StorageFull("no room")] * 2
+
+    def add(events: list[NewEvent]) -> Added:
+        if failures:
+            raise failures.pop()
+        return real(events)
+
+    monkeypatch.setattr(session, "add", add)
+    ended = run(session, "echo lost")
+    assert ended.exit_code == 0
+    kinds = [kind for kind, _ in emitted(session)]
+    assert kinds == ["output.lost", "tool_result"]
+    assert emitted(session)[0][1]["lines"] >= 2
+
+
+def test_a_signal_that_comes_before_the_command_has_started_is_not_lost(session: Session) -> None:
+    agent = Agent(session, ["sleep", "60"], environment=os.environ)
+    agent.signal(SIGTERM)
+    ended = agent.run("sleep")
+    assert (ended.exit_code, ended.stopped_by) == (128 + SIGTERM, SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("ended", "state", "summary"),
+    [
+        (Ended(0, "bye", None), "done", "make ended well"),
+        (Ended(0, "bye", SIGTERM), "done", "make ended well"),
+        (Ended(2, "no rule", None), "failed", "make ended with exit code 2: no rule"),
+        (Ended(2, " ", None), "failed", "make ended with exit code 2"),
+        (Ended(137, "", None), "failed", "make was ended by SIGKILL"),
+        (Ended(143, "", SIGTERM), "cancelled", "make was stopped by SIGTERM"),
+    ],
+)
+def test_the_result_follows_from_how_the_command_ended(
+    session: Session, ended: Ended, state: str, summary: str
+) -> None:
+    push_result(session, "make", ended)
+    with session._saddle.outbox._file.reading() as db:
+        [(payload,)] = db.execute("SELECT payload FROM events WHERE kind = 'result'").fetchall()
+    assert payload_object(payload) == {"state": state, "summary": summary}
+
+
+def test_what_the_command_said_itself_stays(session: Session) -> None:
+    session.result("suspended", "until Friday")
+    push_result(session, "make", Ended(0, "", None))
+    assert session.last_state() == "suspended"
+    push_result(session, "make", Ended(1, "", None))
+    assert session.last_state() == "failed"
+
+
+def test_the_command_is_told_its_session_and_outbox(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGERD_SESSION", "an outer one")
+    environment = environment_of(session, Path("outbox.db"), LEDGERD_GOAL_ID=None)
+    assert (environment["LEDGERD_SESSION"], environment["LEDGERD_OUTBOX"]) == ("s", "outbox.db")
+    assert "LEDGERD_GOAL_ID" not in environment
+    assert environment["PATH"] == os.environ["PATH"]
