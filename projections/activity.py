@@ -5,6 +5,7 @@ A command that carries a remark (`… | ledgerd comment`, a heredoc) is never sh
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from immutables import Map
 from ledger.events import kinds
 from ledger.events.content import payload_object
 from ledger.events.model import Recorded
-from projections.payloads import text
+from projections.payloads import fact_of, text
 from projections.session import time_of
 
 LINE_CHARS_MAX = 200
@@ -40,13 +41,13 @@ class Current(msgspec.Struct, frozen=True, gc=False):
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """Of a root and each of its tasks. `high_seqs` is the highest seq of an activity by session; `seen` are the seqs
-    and contents that a task has shown, so that churned copies are not taken for news."""
+    """Of a root and each of its tasks. `high_seqs` is the highest seq of an activity by session; `seen` is what a
+    task has shown, with the session that was the first to tell it, so that copies are not taken for news."""
 
     current: Current | None = None
     tasks: Map[str, Current] = Map()
     high_seqs: Map[str, int] = Map()
-    seen: Map[str, Map[bytes, None]] = Map()
+    seen: Map[str, Map[bytes, str]] = Map()
 
 
 def evolve(activity: Activity, event: Recorded) -> Activity:
@@ -54,14 +55,16 @@ def evolve(activity: Activity, event: Recorded) -> Activity:
     position."""
     if event.task_id is None:
         return activity
-    line = _line_of(event)
+    payload = payload_object(event.payload)
+    line = _line_of(event.kind, payload)
     if not line:
         return activity
     seen = activity.seen.get(event.task_id, Map())
-    mark = event.seq.to_bytes(8, "big", signed=True) + event.digest[:8]
-    if mark in seen:
+    mark = _mark(event, payload)
+    if seen.get(mark, event.session_id) != event.session_id:
         return activity
-    activity = msgspec.structs.replace(activity, seen=activity.seen.set(event.task_id, seen.set(mark, None)))
+    seen = seen.set(mark, event.session_id)
+    activity = msgspec.structs.replace(activity, seen=activity.seen.set(event.task_id, seen))
     if event.seq <= activity.high_seqs.get(event.session_id, -1):
         return activity
     current = Current(line, time_of(event))
@@ -96,9 +99,16 @@ def carries_remark(command: str) -> bool:
     return "comment" in command and _CARRIES_REMARK.search(command) is not None
 
 
-def _line_of(event: Recorded) -> str | None:
-    payload = payload_object(event.payload)
-    if event.kind == kinds.COMMENT:
+def _mark(event: Recorded, payload: Mapping[str, Any]) -> bytes:
+    """What a copy has in common with the first: the fact that is told, else its seq and content."""
+    fact = fact_of(payload)
+    if fact is None:
+        return event.seq.to_bytes(8, "big", signed=True) + event.digest[:8]
+    return hashlib.sha256(f"{event.kind} {fact}".encode(errors="replace")).digest()[:16]
+
+
+def _line_of(kind: str, payload: Mapping[str, Any]) -> str | None:
+    if kind == kinds.COMMENT:
         return text(payload, "body")
     return command_line(payload)
 

@@ -108,7 +108,7 @@ def evolve(catalog: Catalog, event: Recorded) -> Catalog:
     return catalog
 
 
-CATALOG = Projection(name="catalog", version="1", state_type=Catalog, initial=Catalog(), evolve=evolve)
+CATALOG = Projection(name="catalog", version="2", state_type=Catalog, initial=Catalog(), evolve=evolve)
 
 
 def statuses(catalog: Catalog, task_id: str | None) -> tuple[dict[str, str] | None, dict[str, str] | None]:

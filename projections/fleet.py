@@ -168,12 +168,18 @@ def _ended(catalog: Catalog) -> Iterator[dict[str, Any]]:
     """The goals and the ordinary tasks that ended, the newest first."""
     for ended_at, _, sort, id_ in heapq.merge(_ends(catalog, "goal"), _ends(catalog, "task"), reverse=True):
         if sort == "goal":
-            item = {"kind": "goal", **goal_item(catalog, catalog.work.goals[id_])}
+            goal = catalog.work.goals[id_]
+            item, worked = {"kind": "goal", **goal_item(catalog, goal)}, catalog.work.run_of(goal)
         elif catalog.work.tasks[id_].kind == ORDINARY:
-            item = task_item(catalog.work.tasks[id_])
+            item, worked = task_item(catalog.work.tasks[id_]), catalog.work.tasks[id_]
         else:  # a goal_run task: its goal is told
             continue
-        yield {**item, "ended_at": format_instant(ended_at)}
+        started_at = None if worked is None else worked.attempt.started_at
+        yield {
+            **item,
+            "started_at": None if started_at is None else format_instant(started_at),
+            "ended_at": format_instant(ended_at),
+        }
 
 
 def _ends(catalog: Catalog, sort: str) -> Iterator[tuple[int, int, str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -11,13 +13,16 @@ from ledger.events.times import format_instant
 from projections import narrative
 from projections.actions import goal_actions, links, task_actions
 from projections.activity import Current
+from projections.doing import doing_item
 from projections.narrative import ROWS_SHOWN, row_item
 from projections.root import ROOT, Root
-from projections.session import StreamFacts, session_item, stream_item
+from projections.session import Session, StreamFacts, session_item, stream_item
 from projections.task import Task, attempts_of, blocks_of
 from projections.usage import usage_item
 
 __all__ = ["ROOT", "ROWS_SHOWN", "Integrity", "Root", "goal_view", "session_view", "task_view"]
+
+AGENTS_SHOWN = 10
 
 _NS_PER_MS = 10**6
 
@@ -59,7 +64,8 @@ def goal_view(
         "ended_at": None if end is None else format_instant(end.at),
         **_current(root.activity.current),
         "run_task_id": goal.run_task_id,
-        "tasks": [_task_of_goal(task) for task in tasks],
+        "tasks": [_task_of_goal(root, task) for task in tasks],
+        "agents": _agents(tasks),
         **_rows(root, None, limit, before),
         "usage": usage_item(root.usage.whole),
         "integrity": _integrity(root, integrity),
@@ -96,7 +102,7 @@ def task_view(
         "summary": task.summary,
         "created_at": format_instant(task.created_at),
         "attempts": attempts_of(task),
-        "sessions": [session_item(session) for session in task.sessions_of()],
+        "sessions": [_session_of_task(root, session) for session in task.sessions_of()],
         **_current(root.activity.tasks.get(task_id)),
         **_rows(root, task_id, limit, before),
         "usage": usage_item(root.usage.tasks.get(task_id)),
@@ -125,6 +131,7 @@ def session_view(root: Root, session_id: str, *, facts: StreamFacts, cursor: str
         "goal_id": root.work.tasks[session.task_id].goal_id,
         **session_item(session),
         "cwd": session.cwd,
+        **doing_item(root.doing.get(session_id)),
         "children": [child.session_id for child in sorted(children, key=lambda one: one.opened_position)],
         "usage": usage_item(root.usage.sessions.get(session_id)),
         **stream_item(facts),
@@ -132,7 +139,7 @@ def session_view(root: Root, session_id: str, *, facts: StreamFacts, cursor: str
     }
 
 
-def _task_of_goal(task: Task) -> dict[str, Any]:
+def _task_of_goal(root: Root, task: Task) -> dict[str, Any]:
     return {
         "id": task.id,
         "kind": task.kind,
@@ -140,6 +147,24 @@ def _task_of_goal(task: Task) -> dict[str, Any]:
         "status": task.status,
         "attempt": task.attempt.number,
         "summary": task.summary,
+        "usage": usage_item(root.usage.tasks.get(task.id)),
+    }
+
+
+def _agents(tasks: Iterable[Task]) -> list[dict[str, Any]]:
+    """Which agents worked on which hosts, in how many sessions; the AGENTS_SHOWN busiest."""
+    sessions = Counter((one.agent, one.host or one.saddle) for task in tasks for one in task.sessions.values())
+    return [
+        {"agent": agent, "host": host, "sessions": count}
+        for (agent, host), count in sessions.most_common(AGENTS_SHOWN)
+    ]
+
+
+def _session_of_task(root: Root, session: Session) -> dict[str, Any]:
+    return {
+        **session_item(session),
+        **doing_item(root.doing.get(session.session_id)),
+        "usage": usage_item(root.usage.sessions.get(session.session_id)),
     }
 
 

@@ -6,17 +6,19 @@ session, so it stands directly before it. The rows of a session thus stand in se
 and what has been placed does not move.
 
 **Copies.** The same scope, seq, kind and content said under several sessions are one row; it belongs to the session
-that said it first.
+that said it first. A fact that has a name of its own (`fact_of`: a call id, a message id) is known by it in place of
+the seq: two that watch the same agent tell it under seqs of their own.
 
 **Digest.** The sum modulo 2^256 of the SHA-256 of each row's `[kind, text, at, actor, task_id, seq]` as JSON, `at`
-being the time that the sender claimed (ns) or null. It does not depend on order, positions, copies or recorded times.
+being the time that the sender claimed (ns) or null, and the fact's name in place of a seq where it has one. It does
+not depend on order, positions, copies or recorded times.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +28,7 @@ from msgspec.structs import replace
 from ledger.events.model import Recorded
 from ledger.events.times import format_instant
 from projections.ordered import Ordered
+from projections.payloads import fact_of
 
 ROWS_SHOWN = 200
 
@@ -34,7 +37,7 @@ _WHOLE = ""  # the book of all rows; the others are named by task, and no id is 
 
 
 class Saying(msgspec.Struct, frozen=True, gc=False):
-    """Where a row comes from: the event's identity and times (ns)."""
+    """Where a row comes from: the event's identity and times (ns); `fact` is the name of what it tells, if any."""
 
     session_id: str
     seq: int
@@ -42,10 +45,16 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
     at: int | None
     recorded_at: int
     actor: str
+    fact: str | None = None
+
+    @property
+    def key(self) -> int | str:
+        """What tells it from others with the same words."""
+        return self.seq if self.fact is None else self.fact
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """`content` identifies what is said; `copies` are the sayings of the same by other sessions."""
+    """`content` identifies what is said; `copies` are the other sayings of the same."""
 
     kind: str
     text: str
@@ -54,6 +63,11 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     anchor: int
     content: bytes
     copies: tuple[Saying, ...] = ()
+
+    @property
+    def told_by(self) -> int:
+        """How many sessions said it."""
+        return len({one.session_id for one in (self.saying, *self.copies)})
 
     @property
     def claimed_at(self) -> int | None:
@@ -76,13 +90,15 @@ class Narrative(msgspec.Struct, frozen=True):
     sessions: Map[str, Ordered[tuple[int, int]]] = Map()  # session_id → (seq, position) of its own rows
 
 
-def saying_of(event: Recorded) -> Saying:
-    return Saying(event.session_id, event.seq, event.position, event.at, event.recorded_at, event.actor)
+def saying_of(event: Recorded, payload: Mapping[str, Any] | None = None) -> Saying:
+    """With the `payload` of an event that tells a fact, by the name of it."""
+    fact = None if payload is None else fact_of(payload)
+    return Saying(event.session_id, event.seq, event.position, event.at, event.recorded_at, event.actor, fact)
 
 
 def content_of(kind: str, text: str, task_id: str | None, saying: Saying) -> bytes:
     """What makes two rows copies of each other."""
-    return _sha256([kind, text, saying.actor, task_id, saying.seq])[:16]
+    return _sha256([kind, text, saying.actor, task_id, saying.key])[:16]
 
 
 def say(
@@ -102,19 +118,19 @@ def say(
     if known is None:
         return _placed(narrative, Row(kind, text, task_id, saying, now, content))
     row = narrative.rows[known]
-    if any(one.session_id == saying.session_id for one in (row.saying, *row.copies)):
+    if any(_is(one, saying) for one in (row.saying, *row.copies)):
         return narrative
     return _exchanged(narrative, row, replace(row, copies=(*row.copies, saying)))
 
 
-def unsay(narrative: Narrative, content: bytes, session_id: str, *, now: int) -> Narrative:
-    """Without what `session_id` said: a late event has shown that it did not happen so."""
+def unsay(narrative: Narrative, content: bytes, saying: Saying, *, now: int) -> Narrative:
+    """Without this saying of it: a late event has shown that it did not happen so."""
     known = narrative.by_content.get(content)
     if known is None:
         return narrative
     row = narrative.rows[known]
-    if row.saying.session_id != session_id:
-        copies = tuple(one for one in row.copies if one.session_id != session_id)
+    if not _is(row.saying, saying):
+        copies = tuple(one for one in row.copies if not _is(one, saying))
         return _exchanged(narrative, row, replace(row, copies=copies))
     narrative = _removed(narrative, row)
     if not row.copies:
@@ -142,6 +158,11 @@ def all_rows(narrative: Narrative) -> Iterator[Row]:
     return (narrative.rows[position] for _, _, position in _book(narrative, None).order)
 
 
+def milestones(narrative: Narrative, count: int) -> list[Row]:
+    """At most `count` rows, evenly spaced over all, the newest among them; in the order of the rows."""
+    return [narrative.rows[position] for _, _, position in _book(narrative, None).order.spread(count)]
+
+
 def digest(narrative: Narrative, task_id: str | None = None) -> str:
     """64 hex digits over all rows, or those of one task."""
     return _book(narrative, task_id).digest.hex()
@@ -158,8 +179,12 @@ def row_item(row: Row) -> dict[str, Any]:
         "session_id": row.saying.session_id,
         "seq": row.saying.seq,
         "position": row.saying.position,
-        "copies": 1 + len(row.copies),
+        "copies": row.told_by,
     }
+
+
+def _is(one: Saying, other: Saying) -> bool:
+    return one.session_id == other.session_id and one.seq == other.seq
 
 
 def _placed(narrative: Narrative, row: Row) -> Narrative:
@@ -228,7 +253,7 @@ def _key_before(narrative: Narrative, before: int | None) -> tuple[int, int, int
 
 def _hash(row: Row) -> bytes:
     saying = row.saying
-    return _sha256([row.kind, row.text, row.claimed_at, saying.actor, row.task_id, saying.seq])
+    return _sha256([row.kind, row.text, row.claimed_at, saying.actor, row.task_id, saying.key])
 
 
 def _summed(total: bytes, part: bytes, sign: int) -> bytes:

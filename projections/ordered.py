@@ -85,6 +85,17 @@ class Ordered(msgspec.Struct, Generic[K], frozen=True):
         """The greatest key smaller than `key`, None if there is none."""
         return next(self.falling(below=key), None)
 
+    def spread(self, count: int) -> list[K]:
+        """At most `count` keys, evenly spaced, the greatest among them; rising."""
+        places = sorted({(one + 1) * self.size // count - 1 for one in range(count)} - {-1})
+        found: list[K] = []
+        passed = 0
+        for chunk in self.chunks:
+            while len(found) < len(places) and places[len(found)] < passed + len(chunk):
+                found.append(chunk[places[len(found)] - passed])
+            passed += len(chunk)
+        return found
+
     def _chunk_of(self, key: K) -> int:
         return max(0, bisect_right(self.chunks, key, key=_first) - 1)
 

@@ -27,3 +27,13 @@ def identifier(payload: Mapping[str, Any], name: str) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return value if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX else None
+
+
+def fact_of(payload: Mapping[str, Any]) -> str | None:
+    """What the fact is known by whoever reports it, under whatever session and seq: the call that it is about, or the
+    message. None where the payload names neither."""
+    for name in ("call_id", "message_id"):
+        value = payload.get(name)
+        if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX:
+            return f"{name} {value}"
+    return None

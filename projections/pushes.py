@@ -10,6 +10,7 @@ import msgspec
 from immutables import Map
 
 from ledger.events import kinds
+from ledger.events.content import payload_object
 from ledger.events.model import Recorded
 from projections.narrative import Narrative, Saying, content_of, say, saying_of, unsay
 from projections.ordered import Ordered
@@ -36,7 +37,7 @@ def told(pushes: Pushes, story: Narrative, push: Push, event: Recorded) -> tuple
     earlier = pushes.order.before(event.seq)
     later = pushes.order.after(event.seq)
     before = None if earlier is None else pushes.by_seq[earlier].push
-    one = Pushed(push, saying_of(event))
+    one = Pushed(push, saying_of(event, payload_object(event.payload)))
     if later is not None:
         following = pushes.by_seq[later]
         row, row_anew = _row(before, following.push), _row(push, following.push)
@@ -64,4 +65,4 @@ def _with(story: Narrative, row: tuple[str, str] | None, task_id: str | None, on
 def _without(story: Narrative, row: tuple[str, str] | None, task_id: str | None, one: Pushed, now: int) -> Narrative:
     if row is None:
         return story
-    return unsay(story, content_of(*row, task_id, one.saying), one.saying.session_id, now=now)
+    return unsay(story, content_of(*row, task_id, one.saying), one.saying, now=now)

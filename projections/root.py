@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from ledger.events import kinds
 from ledger.events.content import payload_object
 from ledger.events.model import Recorded
-from projections import activity, pushes, usage, work
+from projections import activity, doing, pushes, usage, work
 from projections.activity import Activity
+from projections.doing import Doing
 from projections.fold import Projection
 from projections.narrative import Narrative, say, saying_of
 from projections.payloads import text
@@ -31,6 +32,7 @@ class Root(msgspec.Struct, frozen=True):
     pushes: Map[str, Pushes] = Map()
     usage: Usage = Usage()
     activity: Activity = Activity()
+    doing: Map[str, Doing] = Map()  # by session_id
     skew_ns: int = 0
 
     @property
@@ -67,16 +69,16 @@ def _pushed(root: Root, event: Recorded) -> Root:
 
 
 def _commented(root: Root, event: Recorded) -> Root:
-    root = _said(root, event, "comment", text(payload_object(event.payload), "body"))
-    return _acted(root, event)
+    return _acted(_said(root, event, "comment", "body"), event)
 
 
 def _erred(root: Root, event: Recorded) -> Root:
-    return _said(root, event, "error", text(payload_object(event.payload), "message"))
+    return _said(root, event, "error", "message")
 
 
-def _said(root: Root, event: Recorded, kind: str, words: str) -> Root:
-    saying = saying_of(event)
+def _said(root: Root, event: Recorded, kind: str, field: str) -> Root:
+    payload = payload_object(event.payload)
+    words, saying = text(payload, field), saying_of(event, payload)
     return replace(root, narrative=say(root.narrative, kind, words, event.task_id, saying, now=event.position))
 
 
@@ -85,10 +87,20 @@ def _acted(root: Root, event: Recorded) -> Root:
     return root if after is root.activity else replace(root, activity=after)
 
 
+def _called(root: Root, event: Recorded) -> Root:
+    return _did(_acted(root, event), event)
+
+
+def _did(root: Root, event: Recorded) -> Root:
+    after = doing.evolve(root.doing, event)
+    return root if after is root.doing else replace(root, doing=after)
+
+
 def _used(root: Root, event: Recorded) -> Root:
     session = root.work.session(event.session_id)
     rank = event.position if session is None else session.opened_position
-    return replace(root, usage=usage.evolve(root.usage, event, rank))
+    model = None if session is None else session.model
+    return replace(root, usage=usage.evolve(root.usage, event, rank, model))
 
 
 _STEPS: dict[str, Callable[[Root, Recorded], Root]] = {
@@ -97,7 +109,9 @@ _STEPS: dict[str, Callable[[Root, Recorded], Root]] = {
     kinds.WAITING: _pushed,
     kinds.COMMENT: _commented,
     kinds.ERROR: _erred,
-    kinds.TOOL_CALL: _acted,
+    kinds.TOOL_CALL: _called,
+    kinds.TOOL_RESULT: _did,
+    kinds.MESSAGE: _did,
     kinds.USAGE: _used,
 }
 
@@ -160,4 +174,4 @@ def _start(number: int) -> str:
     return "Started" if number == 1 else f"Started again, attempt {number}"
 
 
-ROOT = Projection(name="root", version="1", state_type=Root, initial=Root(), evolve=evolve)
+ROOT = Projection(name="root", version="4", state_type=Root, initial=Root(), evolve=evolve)

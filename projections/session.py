@@ -25,8 +25,9 @@ class Push(msgspec.Struct, frozen=True, gc=False):
 
 
 class Session(msgspec.Struct, frozen=True, gc=False):
-    """`attempt` is the number of the attempt that was open when the session was. `state_seq` is the seq of the push
-    that `state` comes from, -1 before any. Times in ns since the epoch."""
+    """`attempt` is the number of the attempt that was open when the session was. `same_run_as` is another session
+    that reports the same run of the agent. `state_seq` is the seq of the push that `state` comes from, -1 before any,
+    and `state_claimed_at` when it happened as the sender claims. Times in ns since the epoch."""
 
     session_id: str
     task_id: str
@@ -40,10 +41,17 @@ class Session(msgspec.Struct, frozen=True, gc=False):
     host: str | None = None
     resumed_from: str | None = None
     parent_session_id: str | None = None
+    same_run_as: str | None = None
     state: str = kinds.WORKING
     state_text: str = ""
     state_at: int = 0
     state_seq: int = -1
+    state_claimed_at: int | None = None
+
+    @property
+    def run(self) -> str:
+        """What the run of the agent is known by: all sessions that report it have the same."""
+        return self.same_run_as or self.session_id
 
     @property
     def is_child(self) -> bool:
@@ -87,6 +95,7 @@ def opened(event: Recorded, task_id: str, attempt: int) -> Session:
         host=text_or_none(payload, "host"),
         resumed_from=identifier(payload, "resumed_from"),
         parent_session_id=identifier(payload, "parent_session_id"),
+        same_run_as=identifier(payload, "same_run_as"),
         state_at=time_of(event),
     )
 
@@ -97,7 +106,12 @@ def pushed(session: Session, push: Push, event: Recorded) -> Session:
     if session.ended or (not push.terminal and event.seq <= session.state_seq):
         return session
     return msgspec.structs.replace(
-        session, state=push.state, state_text=push.text, state_at=time_of(event), state_seq=event.seq
+        session,
+        state=push.state,
+        state_text=push.text,
+        state_at=time_of(event),
+        state_seq=event.seq,
+        state_claimed_at=event.at,
     )
 
 
@@ -135,6 +149,7 @@ def session_item(session: Session) -> dict[str, Any]:
         "saddle": session.saddle,
         "resumed_from": session.resumed_from,
         "parent_session_id": session.parent_session_id,
+        "same_run_as": session.same_run_as,
         "opened_at": format_instant(session.opened_at),
     }
 

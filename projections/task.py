@@ -74,6 +74,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     updated_at: int = 0
     last_seq: int = NO_EVENTS
     sessions: Map[str, Session] = Map()
+    reporters: Map[str, tuple[str, ...]] = Map()  # session_id → the sessions that say they report the same run
     blocks: tuple[Block, ...] = ()
 
     @property
@@ -93,9 +94,16 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def current_session(self) -> Session | None:
-        """The session whose state is the task's; None where none was opened in the current attempt."""
+        """The session whose state is the task's; None where none was opened in the current attempt. Where several
+        report the run that was opened last, the one that was the last to say how it stands."""
         name = self.attempt.lead or self.attempt.latest
-        return None if name is None else self.sessions[name]
+        if name is None:
+            return None
+        lead = self.sessions[name]
+        names = (lead.run, *self.reporters.get(lead.run, ()))
+        of_run = [one for name in names if (one := self.sessions.get(name)) is not None]
+        told = [one for one in of_run if one.attempt == lead.attempt and one.is_child == lead.is_child]
+        return max((one for one in told if not one.ended), key=_last_word, default=lead)
 
     @property
     def claimable(self) -> bool:
@@ -190,6 +198,9 @@ def _opened(task: Task, event: Recorded) -> Task:
     attempt = task.attempt
     session = sessions.opened(event, task.id, attempt.number)
     task = replace(task, sessions=task.sessions.set(session.session_id, session))
+    if session.same_run_as is not None:
+        others = task.reporters.get(session.run, ())
+        task = replace(task, reporters=task.reporters.set(session.run, (*others, session.session_id)))
     return _with_attempt(
         task,
         replace(
@@ -199,6 +210,11 @@ def _opened(task: Task, event: Recorded) -> Task:
             latest=session.session_id,
         ),
     )
+
+
+def _last_word(session: Session) -> tuple[bool, int, int]:
+    """Of several sessions that report one run: by what was claimed, whatever order it came in."""
+    return session.state_seq >= 0, session.state_claimed_at or 0, session.opened_position
 
 
 def _pushed(task: Task, push: Push, event: Recorded) -> Task:

@@ -1,3 +1,3 @@
-from ledger.cli import main
+from ledger.entry import main
 
-main(prog_name="ledgerd")
+main()

@@ -99,7 +99,7 @@ def _task_for(asked: OpenIn, session_id: str, catalog: Catalog, saddle: str) -> 
         if task_id not in catalog.work.tasks:
             raise unknown("task", task_id)
     elif asked.task is None:
-        raise InvalidField("task_id", "is missing", hint="Send task_id, or task to make an ad hoc one.")
+        task_id = _task_of_kin(asked, catalog, saddle)
     else:
         named = optional_id(asked.task.id, "task.id")
         if named is None or named not in catalog.work.tasks:
@@ -110,6 +110,16 @@ def _task_for(asked: OpenIn, session_id: str, catalog: Catalog, saddle: str) -> 
     if task.status != QUEUED:
         return task_id, root, []
     return task_id, root, [_claim(task, catalog, session_id, saddle)]
+
+
+def _task_of_kin(asked: OpenIn, catalog: Catalog, saddle: str) -> str:
+    """The task of the session of the same run, or of the parent, where this saddle has it open."""
+    for field in ("same_run_as", "parent_session_id"):
+        kin = optional_id(getattr(asked, field), field, slash_ok=True)
+        session = None if kin is None else catalog.work.session(kin)
+        if session is not None and session.saddle == saddle:
+            return session.task_id
+    raise InvalidField("task_id", "is missing", hint="Send task_id, or task to make an ad hoc one.")
 
 
 def _ad_hoc(
@@ -160,6 +170,7 @@ def _opened_payload(fields: OpenIn, saddle: str) -> dict[str, Any]:
         "saddle": saddle,
         "resumed_from": optional_id(fields.resumed_from, "resumed_from", slash_ok=True),
         "parent_session_id": optional_id(fields.parent_session_id, "parent_session_id", slash_ok=True),
+        "same_run_as": optional_id(fields.same_run_as, "same_run_as", slash_ok=True),
         "contiguous": fields.contiguous or None,
     }
     for name in ("agent", "model", "cwd", "host"):

@@ -14,7 +14,7 @@ COMPACTION = "compaction"  # {trigger?, tokens_before?}
 RESULT = "result"  # {state, summary?}: a state push
 
 # What the ledger writes in a session
-SESSION_OPENED = "session.opened"  # seq -1: {task_id, saddle, resumed_from?, parent_session_id?, agent?, model?, …}
+SESSION_OPENED = "session.opened"  # seq -1: {task_id, saddle, resumed_from?, parent_session_id?, same_run_as?, …}
 
 # What the ledger writes in its own streams
 PROJECT_CREATED = "project.created"  # {id, title}

@@ -19,14 +19,17 @@ class TaskIn(msgspec.Struct, frozen=True):
 
 
 class OpenIn(msgspec.Struct, frozen=True):
-    """Opens a session: one of `task_id` and `task` is needed where the session is new. `at` is when the agent began,
-    for a session that is told later."""
+    """Opens a session: one of `task_id` and `task` is needed where the session is new, unless `same_run_as` or
+    `parent_session_id` names a session of this saddle that is open: then its task is meant. `same_run_as` is another
+    session that reports the same run of the agent, open or not. `at` is when the agent began, for a session that is
+    told later."""
 
     session_id: Id | None = None
     task_id: Id | None = None
     task: TaskIn | None = None
     resumed_from: Id | None = None
     parent_session_id: Id | None = None
+    same_run_as: Id | None = None
     agent: str | None = None
     model: str | None = None
     cwd: str | None = None

@@ -111,6 +111,8 @@ class Author:
         payload: dict[str, Any] = {"task_id": task_id, "saddle": "anvil"}
         if self.sessions and self.random.random() < 0.2:
             payload["parent_session_id"] = self.random.choice(self.sessions).name
+        if self.random.random() < 0.3:
+            payload["same_run_as"] = f"s{self.random.randint(0, len(self.sessions) + 1)}"
         script = self._script(0) if original is None else original.script | self._script(len(original.script) * 3)
         self.sessions.append(Session(name, task_id, script))
         opening = event_of(OPENING_SEQ, "session.opened", payload, "anvil")
@@ -136,6 +138,8 @@ class Author:
             ("result", {"state": "working"}),
         ]
         kind, payload = self.random.choice(kinds)
+        if kind in ("tool_call", "waiting", "result", "error") and self.random.random() < 0.3:
+            payload["call_id"] = self.random.choice(["c1", "c2"])
         at = self.random.choice([None, NOW_NS - 10**9, NOW_NS + seq])
         return event_of(seq, kind, payload, at=at)
 

@@ -79,7 +79,7 @@ def seen_without_positions(root: Root) -> dict[str, Any]:
     usage = root.usage
     return {
         "digests": [narrative.digest(root.narrative, scope) for scope in (None, *sorted(root.work.tasks))],
-        "rows": Counter((row.kind, row.text, row.task_id, row.saying.seq, 1 + len(row.copies)) for row in rows),
+        "rows": Counter((row.kind, row.text, row.task_id, row.saying.key, row.told_by) for row in rows),
         "statuses": {task_id: task.status for task_id, task in root.work.tasks.items()},
         "summaries": {task_id: task.summary for task_id, task in root.work.tasks.items()},
         "goals": {goal_id: root.work.status_of(goal) for goal_id, goal in root.work.goals.items()},
@@ -239,6 +239,6 @@ def test_the_digest_is_that_of_the_rows_that_are_shown(history: History) -> None
 def digest_of(rows: list[Row]) -> str:
     total = 0
     for row in rows:
-        said = [row.kind, row.text, row.claimed_at, row.saying.actor, row.task_id, row.saying.seq]
+        said = [row.kind, row.text, row.claimed_at, row.saying.actor, row.task_id, row.saying.key]
         total += int(hashlib.sha256(json.dumps(said, separators=(",", ":")).encode()).hexdigest(), 16)
     return f"{total % 2**256:064x}"

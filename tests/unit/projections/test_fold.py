@@ -50,7 +50,7 @@ def test_a_fold_leaves_the_state_before_it_as_it_was() -> None:
 def test_events_without_a_meaning_leave_the_very_same_state() -> None:
     story = Story().started_goal().opened("a", "1")
     before = story.root()
-    story.said("a", 1, "message", {"role": "assistant", "text": "hm"}).said("a", 2, "tool_result", {"stdout": "ok"})
+    story.said("a", 1, "message", {"role": "thinking", "text": "hm"}).said("a", 2, "tool_result", {"stdout": "ok"})
     story.said("a", 3, "never.heard.of", {"x": 1})
     assert fold(ROOT, before, story.events[-3:]) is before
     assert fold(CATALOG, CATALOG.initial, story.events[-3:]) is CATALOG.initial

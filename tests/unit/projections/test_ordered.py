@@ -69,3 +69,12 @@ def test_adding_what_is_there_or_removing_what_is_not_gives_the_same_value() -> 
     assert ordered.add(2) is ordered
     assert ordered.remove(3) is ordered
     assert Ordered[int]().remove(3) == Ordered()
+
+
+def test_keys_are_spread_evenly_and_the_greatest_is_among_them() -> None:
+    order: Ordered[int] = Ordered()
+    for key in range(1000):
+        order = order.add(key)
+    assert order.spread(4) == [249, 499, 749, 999]
+    assert order.spread(5000) == list(range(1000))
+    assert Ordered[int]().spread(3) == []

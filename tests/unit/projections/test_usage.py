@@ -69,7 +69,7 @@ def test_all_five_totals_are_shown() -> None:
         "cache_write_tokens": 4,
         "cost_usd": 0.25,
     }
-    assert report(two_tasks(), "a", 1, "m", **counts).goal_json()["usage"] == counts
+    assert report(two_tasks(), "a", 1, "m", **counts).goal_json()["usage"] == counts | {"unpriced": {}}
 
 
 def test_a_cost_of_nothing_is_a_cost() -> None:
@@ -89,3 +89,24 @@ def test_what_cannot_be_a_count_counts_nothing(value: object) -> None:
 @pytest.mark.parametrize("value", [-0.1, True, "1", 10**30, 10**400, None])
 def test_what_cannot_be_a_cost_costs_nothing(value: object) -> None:
     assert report(two_tasks(), "a", 1, "m", cost_usd=value).goal_json()["usage"]["cost_usd"] is None
+
+
+def test_tokens_of_reports_that_name_no_cost_are_kept_by_model() -> None:
+    story = two_tasks().opened("c", "1", model="opened-with")
+    report(story, "a", 1, "m1", input_tokens=3, model="one")
+    report(story, "a", 2, "m2", input_tokens=4, model="one", cost_usd=0.1)
+    report(story, "c", 1, "m3", output_tokens=5)
+    report(story, "b", 1, "m4", cache_read_tokens=6)
+    usage = story.goal_json()["usage"]
+    assert usage["cost_usd"] == 0.1
+    assert usage["unpriced"] == {
+        "": {"input": 0, "output": 0, "cache_read": 6, "cache_write": 0},
+        "one": {"input": 3, "output": 0, "cache_read": 0, "cache_write": 0},
+        "opened-with": {"input": 0, "output": 5, "cache_read": 0, "cache_write": 0},
+    }
+
+
+def test_a_last_report_that_names_the_cost_leaves_nothing_unpriced() -> None:
+    story = report(two_tasks(), "a", 1, "m1", input_tokens=3, model="one")
+    report(story, "a", 2, "m1", input_tokens=3, model="one", cost_usd=0.1)
+    assert story.goal_json()["usage"]["unpriced"] == {}
