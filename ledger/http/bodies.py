@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import zstandard
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from ledger.errors import MalformedBody, Overloaded, TooLarge, UnsupportedEncoding
 from ledger.events.model import Limits
 
+SILENCE_S_MAX = 30.0  # a sender whose machine went down must not hold its room for ever
 _ZSTD_WINDOW_BYTES_MAX = 8 * 2**20  # what RFC 9659 lets a decoder refuse beyond
 
 
@@ -19,45 +20,81 @@ class Admission:
     """Counts the bytes of bodies that are being worked on, and refuses more than the limit."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self.in_flight_bytes = 0
 
-    @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """The decompressed body. It counts as in flight until the block ends.
+    def body(self, request: Request) -> Admitted:
+        """`async with admission.body(request) as body:` gives the decompressed body, which counts as in flight until
+        the block ends.
 
         Raises TooLarge, Overloaded, UnsupportedEncoding, MalformedBody."""
-        held = 0
-        try:
-            length = request.headers.get("content-length", "")
-            if length.isdecimal():
-                self._fits(int(length))
-            chunks: list[bytes] = []
-            try:
-                async for chunk in request.stream():
-                    self._admit(len(chunk))
-                    held += len(chunk)
-                    self._fits(held)
-                    chunks.append(chunk)
-            except ClientDisconnect:
-                raise MalformedBody("the sender hung up in the middle of the body") from None
-            raw = b"".join(chunks)
-            body = decompress(raw, request.headers.get("content-encoding", ""), self._limits.body_bytes)
-            if len(body) > len(raw):
-                self._admit(len(body) - len(raw))
-                held = len(body)
-            yield body
-        finally:
-            self.in_flight_bytes -= held
+        return Admitted(self, request)
+
+    async def read(self, request: Request, admitted: Admitted) -> bytes:
+        length = request.headers.get("content-length", "")
+        if length.isdecimal():
+            self._fits(int(length))
+        chunks: list[bytes] = []
+        async for chunk in _arriving(request):
+            self._admit(len(chunk), admitted)
+            self._fits(admitted.held_bytes)
+            chunks.append(chunk)
+        raw = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        body = decompress(raw, request.headers.get("content-encoding", ""), self.limits.body_bytes)
+        if len(body) > len(raw):
+            self._admit(len(body) - len(raw), admitted)
+        return body
 
     def _fits(self, size: int) -> None:
-        if size > self._limits.body_bytes:
-            raise TooLarge(f"the body is larger than {self._limits.body_bytes} bytes")
+        if size > self.limits.body_bytes:
+            raise TooLarge(f"the body is larger than {self.limits.body_bytes} bytes")
 
-    def _admit(self, size: int) -> None:
-        if self.in_flight_bytes + size > self._limits.in_flight_bytes:
-            raise Overloaded(f"more than {self._limits.in_flight_bytes} bytes are in flight")
+    def _admit(self, size: int, admitted: Admitted) -> None:
+        if self.in_flight_bytes + size > self.limits.in_flight_bytes:
+            raise Overloaded(f"more than {self.limits.in_flight_bytes} bytes are in flight")
         self.in_flight_bytes += size
+        admitted.held_bytes += size
+
+
+class Admitted:
+    """One body's share of what is in flight."""
+
+    def __init__(self, admission: Admission, request: Request) -> None:
+        self._admission = admission
+        self._request = request
+        self.held_bytes = 0
+
+    async def __aenter__(self) -> bytes:
+        try:
+            return await self._admission.read(self._request, self)
+        except BaseException:
+            self._release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        self._admission.in_flight_bytes -= self.held_bytes
+        self.held_bytes = 0
+
+
+async def _arriving(request: Request) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(SILENCE_S_MAX) as silence:
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise MalformedBody("the sender hung up in the middle of the body")
+                more = message.get("more_body", False)
+                if more:
+                    silence.reschedule(loop.time() + SILENCE_S_MAX)
+                if chunk := message.get("body"):
+                    yield chunk
+    except TimeoutError:
+        raise Overloaded(f"nothing more of the body came for {SILENCE_S_MAX:g} s") from None
 
 
 def decompress(raw: bytes, encoding: str, size_max: int) -> bytes:
@@ -85,13 +122,18 @@ def _gunzip(raw: bytes, size_max: int) -> bytes:
 
 
 def _unzstd(raw: bytes, size_max: int) -> bytes:
-    reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES_MAX).stream_reader(raw)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES_MAX)
     try:
-        body = reader.read(size_max + 1)
-        ended = len(body) > size_max or reader.read(1) == b""
+        body = decompressor.stream_reader(raw).read(size_max + 1)
+        if len(body) > size_max:
+            return _whole(body, True, size_max)
+        frame = decompressor.decompressobj()  # it makes as much as it is given, but knows where a frame ends
+        body = frame.decompress(raw)
     except zstandard.ZstdError as error:
         raise MalformedBody("the body is not zstd") from error
-    return _whole(body, ended, size_max)
+    if frame.unused_data:
+        raise MalformedBody("more follows the first zstd frame of the body")
+    return _whole(body, frame.eof, size_max)
 
 
 def _whole(body: bytes, ended: bool, size_max: int) -> bytes:

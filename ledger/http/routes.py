@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ledger.events import wire
-from ledger.http import ingest, live, log, manage, ops, pages, read
+from ledger.http import ingest, live, log, manage, ops, pages, read, search, trends
 from ledger.http.auth import OWNER, READER, SADDLE
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -44,14 +44,28 @@ _STORY = {
     "before": "`older` of another answer: the rows before those",
     "limit": "how many rows at most, up to 1000",
 }
+_SEARCH = {
+    "q": 'words that must all occur, or "words side by side"; the last may be the beginning of one',
+    "kind": "only remark, summary, prompt, command, question or error",
+    "project_id": "only in this project",
+    "goal_id": "only in this goal",
+    "agent": "only what sessions of this agent said",
+    "host": "only what sessions on this host said",
+    "status": "only in tasks, or goals, that stand in this status now",
+    "since": "only from this instant, or the start of this date, on",
+    "until": "only up to this instant, or the end of this date",
+    "limit": "how many at most, up to 200",
+    "after": "`next` of the page before",
+}
 
+# Matched from the top: what daemons push most stands first.
 API = (
+    Endpoint("POST", "/api/saddle/chunks", SADDLE, ingest.push_chunk, "Pushes events of one session.", wire.ChunkIn,
+             {200: wire.ChunkReceipt}),
     Endpoint("POST", "/api/saddle/ask", SADDLE, ingest.ask, "Waits for work and claims one queued task.", wire.AskIn,
              {200: None, 204: ""}),
     Endpoint("POST", "/api/saddle/sessions", SADDLE, ingest.open_session, "Opens a session.", wire.OpenIn,
              {201: None, 200: None}),
-    Endpoint("POST", "/api/saddle/chunks", SADDLE, ingest.push_chunk, "Pushes events of one session.", wire.ChunkIn,
-             {200: wire.ChunkReceipt}),
     Endpoint("POST", "/api/saddle/results", SADDLE, ingest.push_result, "Pushes the state of a session.",
              wire.ResultIn, {200: wire.ResultReceipt}),
     Endpoint("POST", "/api/saddle/heartbeat", SADDLE, ingest.heartbeat, "Says that the saddle is alive.",
@@ -80,6 +94,7 @@ API = (
              {"from": "the first seq", "before": "the seqs below this one", "limit": "how many, up to 5000"}),
     Endpoint("GET", "/api/sessions/{id}", READER, read.session, "A session, and how whole it is."),
     Endpoint("GET", "/api/fleet", READER, read.fleet, "What needs a person, what failed, what is silent, what runs."),
+    Endpoint("GET", "/api/search", READER, search.search, "Finds what was said, the newest first.", query=_SEARCH),
     Endpoint("GET", "/api/events", READER, log.feed, "The log in position order.", None, {200: log.Feed},
              {"after": "a cursor", "limit": "how many, up to 5000"}),
     Endpoint("GET", "/api/live", READER, live.live, "Server-sent events that say which roots have moved.", None,
@@ -100,6 +115,9 @@ PAGES = (
     ("GET", "/tasks/{id}", pages.task),
     ("POST", "/tasks/{id}/{action}", pages.decide_task),
     ("GET", "/sessions/{id:path}", pages.session),
+    ("GET", "/search", search.search_page),
+    ("GET", "/trends", trends.trends_page),
+    ("GET", "/trends/{name}.csv", trends.trends_csv),
     ("GET", "/login", pages.login_form),
     ("POST", "/login", pages.login),
     ("POST", "/logout", pages.logout),

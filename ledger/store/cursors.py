@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 
 from ledger.errors import ForeignCursor
 from ledger.store.base import Heads
@@ -22,6 +23,7 @@ def start(buckets: int) -> Heads:
     return (0,) * buckets
 
 
+@lru_cache(maxsize=64)  # the appends of one group have one cursor
 def encode(ledger_id: str, heads: Heads) -> str:
     """The cursor of a reader who has read up to `heads`, in letters, digits, `-` and `_` only."""
     body = bytes.fromhex(ledger_id) + b"".join(map(_number, heads))

@@ -19,6 +19,7 @@ from ledger.store.base import (
     Appended,
     Checkpoint,
     Delivery,
+    DeliveryTotals,
     Heads,
     Listener,
     Loser,
@@ -269,6 +270,24 @@ class SqliteStore:
             for stream, n, *counts in rows
         ]
         return [delivery for delivery in counted if delivery.deliveries]
+
+    async def delivery_totals(self) -> list[DeliveryTotals]:
+        unwritten = self._writer.tallies if self._writer_db is not None else {}
+        rows = await self._rows(
+            "WITH counted AS ("
+            " SELECT stream_n, deliveries, duplicates, conflicts, late, results_repeated FROM deliveries"
+            " UNION ALL SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5"
+            " FROM json_each(?)),"
+            " summed AS (SELECT stream_n, sum(deliveries) AS deliveries, sum(duplicates) AS duplicates,"
+            " sum(conflicts) AS conflicts, sum(late) AS late, sum(results_repeated) AS results_repeated"
+            " FROM counted GROUP BY stream_n)"
+            " SELECT saddle, count(*), sum(events), ifnull(sum(deliveries), 0), ifnull(sum(duplicates), 0),"
+            " ifnull(sum(conflicts), 0), ifnull(sum(late), 0), ifnull(sum(results_repeated), 0)"
+            " FROM streams LEFT JOIN summed USING (stream_n) WHERE substr(stream, 1, 1) <> '@'"
+            " GROUP BY saddle ORDER BY saddle",
+            (json.dumps([[stream_n, *counts] for stream_n, counts in unwritten.items()]),),
+        )
+        return [DeliveryTotals(*row) for row in rows]
 
     async def seals(self, bucket: int, *, after: int = 0, limit: int = 1000) -> list[Seal]:
         rows = await self._rows(

@@ -19,17 +19,24 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ledger.errors import LedgerError, SessionElsewhere, StorageError, StreamMoved
-from ledger.events.model import NO_EVENTS, NewEvent
+from ledger.errors import LedgerError, StorageError
+from ledger.events.model import NewEvent
 from ledger.store import sealing
-from ledger.store.base import Appended, Heads, Opening, Write, Written
-from ledger.store.judging import Held, Judged, all_new, held_by, judge, unknown_session
+from ledger.store.base import Appended, Heads, Write, Written
+from ledger.store.deciding import decide
+from ledger.store.judging import Held, all_new
 from ledger.store.sqlite_file import Database, Statement, driver_errors
-from ledger.store.sqlite_group import Group, KnownStream
+from ledger.store.sqlite_group import statements
+from ledger.store.staging import Group, KnownStream
 
-_GROUP_EVENTS_MAX = 8_000
+_GROUP_EVENTS_MAX = 800
+_TURNS_STILL = 2
 _STREAMS_KNOWN_MAX = 50_000
 _TALLIES_KEPT_NS = 1_000_000_000  # counts of duplicates alone are written this often
+
+_SLOTS = "FROM events WHERE stream_n = ? AND seq IN (SELECT value FROM json_each(?))"
+_DIGESTS = f"SELECT seq, digest {_SLOTS}"
+_CONTENTS = f"SELECT seq, digest, kind, actor, payload {_SLOTS}"
 
 Answer = TypeVar("Answer")
 
@@ -60,6 +67,7 @@ class Writer:
         self._clock = clock
         self._on_commit = on_commit
         self._waiting: deque[Pending] = deque()
+        self._waiting_events = 0
         self._aside: deque[Aside] = deque()
         self._wake = asyncio.Event()
         self._closing = False
@@ -67,6 +75,7 @@ class Writer:
         self._roots: dict[str, int] = {}
         self.tallies: dict[int, list[int]] = {}  # counted, not yet written
         self._tallied_at = 0
+        self._slots: dict[int, dict[int, Held]] = {}  # what the slots hold that the group in work may meet
         self.position = 0
 
     async def start(self) -> None:
@@ -92,6 +101,7 @@ class Writer:
             raise StorageError(f"{self._path} is closed")
         pending = Pending(writes, asyncio.get_running_loop().create_future())
         self._waiting.append(pending)
+        self._waiting_events += _weight(pending)
         self._wake.set()
         return await pending.answer
 
@@ -106,6 +116,66 @@ class Writer:
     def heads(self) -> Heads:
         return (self.position,)
 
+    async def _run(self) -> None:
+        while self._waiting or self._aside or not self._closing:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting or self._aside:
+                await self._gather()
+                taken: list[Pending | Aside] = [self._aside.popleft()] if self._aside else list(self._take())
+                try:
+                    with driver_errors(self._path):
+                        await self._serve(taken)
+                except asyncio.CancelledError:
+                    _refuse(taken, StorageError(f"{self._path} was closed"))
+                    raise
+                except Exception as error:  # whatever it was, each sender hears it and sends again
+                    self._known.clear()
+                    self._roots.clear()
+                    _refuse(taken, error)
+
+    async def _gather(self) -> None:
+        """Lets those come in who are about to: as long as a turn of the event loop brings another append, a larger
+        group is worth more than an earlier one, up to a size at which it is better to write while others are decoded.
+        Somebody who is alone waits for two turns that bring nothing."""
+        still = 0
+        while still < _TURNS_STILL and self._waiting_events < _GROUP_EVENTS_MAX:
+            waiting = len(self._waiting)
+            await asyncio.sleep(0)
+            still = 0 if len(self._waiting) > waiting else still + 1
+
+    def _take(self) -> Iterator[Pending]:
+        events = 0
+        while self._waiting and events < _GROUP_EVENTS_MAX:
+            pending = self._waiting.popleft()
+            events += _weight(pending)
+            yield pending
+        self._waiting_events -= events
+
+    async def _serve(self, taken: Sequence[Pending | Aside]) -> None:
+        await self._look_up([pending for pending in taken if isinstance(pending, Pending)])
+        group = Group(self.position, self._stream_n, self._root_n, self._clock())
+        answers: list[tuple[Pending, tuple[Written, ...]]] = []
+        for pending in taken:
+            if isinstance(pending, Aside):
+                await self._db.transact([(pending.sql, pending.values)])
+                _answer(pending.answer, None)
+                continue
+            try:
+                answers.append((pending, await decide(pending.writes, group, self)))
+            except LedgerError as error:
+                _refuse([pending], error)
+        if group.writes_something:
+            await self._commit(group)
+        elif self.tallies and group.now_ns - self._tallied_at > _TALLIES_KEPT_NS:
+            await self._db.transact([self._tally_statement()])
+            self._tallied(group.now_ns)
+        self._count(group)
+        for pending, written in answers:
+            _answer(pending.answer, Appended(written, self.heads))
+
+    # What is in the tables
+
     async def known(self, stream: str) -> KnownStream | None:
         """The stream as it stands after the last commit."""
         if (known := self._known.get(stream)) is not None:
@@ -119,148 +189,51 @@ class Writer:
             self._known[stream] = KnownStream(*row)
         return self._known.get(stream)
 
-    async def _run(self) -> None:
-        while self._waiting or self._aside or not self._closing:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting or self._aside:
-                taken: list[Pending | Aside] = [self._aside.popleft()] if self._aside else list(self._take())
-                try:
-                    with driver_errors(self._path):
-                        await self._serve(taken)
-                except asyncio.CancelledError:
-                    _refuse(taken, StorageError(f"{self._path} was closed"))
-                    raise
-                except Exception as error:  # whatever it was, each sender hears it and sends again
-                    self._known.clear()
-                    self._roots.clear()
-                    _refuse(taken, error)
-
-    def _take(self) -> Iterator[Pending]:
-        events = 0
-        while self._waiting and events < _GROUP_EVENTS_MAX:
-            pending = self._waiting.popleft()
-            events += sum(len(write.events) for write in pending.writes)
-            yield pending
-
-    async def _serve(self, taken: Iterable[Pending | Aside]) -> None:
-        group = Group(self.position, self._stream_n, self._root_n, self._clock())
-        answers: list[tuple[Pending, tuple[Written, ...]]] = []
-        for pending in taken:
-            if isinstance(pending, Aside):
-                await self._db.transact([(pending.sql, pending.values)])
-                _answer(pending.answer, None)
-                continue
-            try:
-                answers.append((pending, await self._decide(pending.writes, group)))
-            except LedgerError as error:
-                _refuse([pending], error)
-        if group.writes_something:
-            await self._commit(group)
-        elif self.tallies and group.now_ns - self._tallied_at > _TALLIES_KEPT_NS:
-            await self._db.transact([self._tally_statement()])
-            self._tallied(group.now_ns)
-        self._count(group)
-        for pending, written in answers:
-            _answer(pending.answer, Appended(written, self.heads))
-
-    # Deciding
-
-    async def _decide(self, writes: Sequence[Write], group: Group) -> tuple[Written, ...]:
-        if len({write.stream for write in writes}) < len(writes):
-            raise ValueError("an append names a stream once")
-        for write in writes:
-            _check(write, group.streams.get(write.stream) or await self.known(write.stream))
-        return tuple([await self._stage(write, group) for write in writes])
-
-    async def _stage(self, write: Write, group: Group) -> Written:
-        known = group.streams.get(write.stream)
-        if known is None and (committed := await self.known(write.stream)) is not None:
-            known = committed.copy()
-        opened = known is None
-        if known is None:
-            if write.opening is None:
-                raise unknown_session(write.stream)
-            known = await self._open(write.stream, write.opening, group)
-        opening = write.opening.event if write.opening is not None else None
-        at_opening = await self._judge(known, [opening] if opening is not None else [], group)
-        verdict = await self._judge(known, write.events, group)
-        if write.events:
-            group.tally(known.stream_n, verdict)
-        return Written(
-            stored=len(verdict.new),
-            duplicates=verdict.duplicates,
-            conflicts=tuple(event.seq for event in [*at_opening.losers, *verdict.losers]),
-            high_seq=known.high_seq,
-            opened=opened,
-            task_id=known.task_id,
-            root=known.root,
-            contiguous=known.contiguous,
-        )
-
-    async def _open(self, stream: str, opening: Opening, group: Group) -> KnownStream:
-        root_n = await self._root(opening.root, group)
-        group.stream_n += 1
-        known = group.streams[stream] = KnownStream(
-            stream_n=group.stream_n,
-            stream=stream,
-            root_n=root_n,
-            root=opening.root,
-            task_id=opening.task_id,
-            saddle=opening.saddle,
-            contiguous=opening.contiguous,
-            high_seq=-1,
-            events=0,
-            last_recorded_at=group.now_ns,
-        )
-        return known
-
-    async def _root(self, root: str, group: Group) -> int:
-        if (root_n := self._roots.get(root) or group.roots.get(root)) is not None:
+    async def root_n(self, root: str) -> int | None:
+        if (root_n := self._roots.get(root)) is not None:
             return root_n
         for (found,) in await self._db.execute_fetchall("SELECT root_n FROM roots WHERE root = ?", (root,)):
             self._roots[root] = found
-            return int(found)
-        group.root_n += 1
-        group.roots[root] = group.root_n
-        return group.root_n
+        return self._roots.get(root)
 
-    async def _judge(self, known: KnownStream, events: Sequence[NewEvent], group: Group) -> Judged:
-        if all_new(events, known.high_seq) and (not events or events[0].seq >= 0 or known.events == 0):
-            verdict = Judged(new=events)
-        else:
-            verdict = judge(events, await self._held(known, events, group), known.high_seq)
-        if verdict.new:
-            group.streams[known.stream] = known
-            group.add(known, verdict.new)
-        for event in verdict.losers:
-            group.lose(known, event)
-        return verdict
-
-    async def _held(self, known: KnownStream, events: Sequence[NewEvent], group: Group) -> dict[int, Held]:
-        """What the slots of `events` hold, in the table and in the group."""
-        seqs = json.dumps(sorted({event.seq for event in events}))
-        where = "WHERE stream_n = ? AND seq IN (SELECT value FROM json_each(?))"
-        rows = await self._db.execute_fetchall(f"SELECT seq, digest FROM events {where}", (known.stream_n, seqs))
-        held = {seq: Held(digest) for seq, digest in rows}
+    async def held(self, known: KnownStream, events: Sequence[NewEvent]) -> dict[int, Held]:
+        """What the slots of `events` hold, with the content where the digests differ."""
+        held = self._slots.get(known.stream_n)
+        if held is None:
+            rows = await self._db.execute_fetchall(_DIGESTS, _slots(known, (event.seq for event in events)))
+            held = {seq: Held(digest) for seq, digest in rows}
         differ = [event.seq for event in events if event.seq in held and held[event.seq].digest != event.digest]
         if differ:
-            rows = await self._db.execute_fetchall(
-                f"SELECT seq, digest, kind, actor, payload FROM events {where}",
-                (known.stream_n, json.dumps(differ)),
-            )
+            rows = await self._db.execute_fetchall(_CONTENTS, _slots(known, differ))
             held.update({seq: Held(*content) for seq, *content in rows})
-        held.update({event.seq: held_by(event) for event in group.new.get(known.stream_n, ())})
         return held
+
+    async def _look_up(self, taken: Iterable[Pending]) -> None:
+        """Reads ahead what the slots hold that this group's events may meet, in one visit to the driver's thread."""
+        wanted: dict[str, set[int]] = {}
+        for write in [write for pending in taken for write in pending.writes]:
+            known = self._known.get(write.stream)
+            if known is None:
+                continue
+            if write.opening is not None and write.opening.event is not None:
+                wanted.setdefault(write.stream, set()).add(write.opening.event.seq)
+            if write.stream in wanted or not all_new(write.events, known.high_seq):
+                wanted.setdefault(write.stream, set()).update(event.seq for event in write.events)
+        streams = [self._known[stream] for stream in wanted]
+        self._slots = {}
+        if streams:
+            found = await self._db.fetch_each([(_DIGESTS, _slots(known, wanted[known.stream])) for known in streams])
+            for known, rows in zip(streams, found, strict=True):
+                self._slots[known.stream_n] = {seq: Held(digest) for seq, digest in rows}
 
     # Writing
 
     async def _commit(self, group: Group) -> None:
-        statements = group.statements()
+        written = statements(group)
         seal, link = self._seal, self._link
         if group.rows:
             seal, link = seal + 1, sealing.link(link, group.sealed)
-            statements += [
+            written += [
                 ("INSERT INTO seals VALUES (?, ?, ?, ?)", (seal, group.first, group.position, link)),
                 (
                     "UPDATE counters SET position = ?, seal = ?, link = ? WHERE bucket = 0 AND position = ?",
@@ -268,8 +241,8 @@ class Writer:
                 ),
             ]
         if self.tallies:
-            statements.append(self._tally_statement())
-        await self._db.transact(statements)
+            written.append(self._tally_statement())
+        await self._db.transact(written)
         self._tallied(group.now_ns)
         self.position, self._seal, self._link = group.position, seal, link
         self._stream_n, self._root_n = group.stream_n, group.root_n
@@ -303,6 +276,14 @@ class Writer:
         )
 
 
+def _weight(pending: Pending) -> int:
+    return sum([len(write.events) or 1 for write in pending.writes])
+
+
+def _slots(known: KnownStream, seqs: Iterable[int]) -> tuple[int, str]:
+    return known.stream_n, json.dumps(sorted(set(seqs)))
+
+
 def _answer(future: asyncio.Future[Answer], value: Answer) -> None:
     if not future.done():  # its request may have been cut off
         future.set_result(value)
@@ -312,21 +293,3 @@ def _refuse(taken: Iterable[Pending | Aside], error: BaseException) -> None:
     for pending in taken:
         if not pending.answer.done():
             pending.answer.set_exception(error)
-
-
-def _check(write: Write, known: KnownStream | None) -> None:
-    """Raises where the write may not be done."""
-    if known is None:
-        if write.opening is None:
-            raise unknown_session(write.stream)
-        if write.expected_seq not in (None, NO_EVENTS):
-            raise StreamMoved(write.stream, write.expected_seq or 0, NO_EVENTS)
-        return
-    if write.saddle is not None and write.saddle != known.saddle:
-        raise unknown_session(write.stream)
-    if write.opening is not None and write.opening.task_id != known.task_id:
-        raise SessionElsewhere(
-            f"session {write.stream!r} is open under task {known.task_id!r}, not {write.opening.task_id!r}"
-        )
-    if write.expected_seq is not None and write.expected_seq != known.high_seq:
-        raise StreamMoved(write.stream, write.expected_seq, known.high_seq)
