@@ -41,6 +41,18 @@ class Session:
         self.saddle.api.push(self.id, [event])
         return self
 
+    def ask(self, text: str) -> Session:
+        return self.say("message", "user", role="user", text=text)
+
+    def answer(self, text: str) -> Session:
+        return self.say("message", role="assistant", text=text)
+
+    def edit(self, path: str, before: str, after: str) -> Session:
+        call_id = f"call-{len(self.pushed)}"
+        args = {"file_path": path, "old_string": before, "new_string": after}
+        self.say("tool_call", tool="edit", args=args, call_id=call_id)
+        return self.say("tool_result", "harness", call_id=call_id, output=f"{path} has been updated")
+
     def run(self, command: str, output: str, exit_code: int = 0) -> Session:
         call_id = f"call-{len(self.pushed)}"
         self.say("tool_call", tool="run_command", args={"command": command}, call_id=call_id)
@@ -75,6 +87,7 @@ def tell_history(owner: Api) -> None:
     _a_goal_that_waits(owner, harbour)
     _a_goal_that_is_done(owner, lantern)
     _a_churned_task(owner, mole)
+    _a_session_with_helpers(owner, harbour)
     owner.create_task("Look at the slow import", id="slow-import", project_id="demo")
 
 
@@ -109,7 +122,9 @@ def _a_goal_that_failed_twice(owner: Api, harbour: Saddle, mole: Saddle) -> None
     collapse = "the harness collapsed\nsignal 9 while linking, 31.8 GB resident"
     second.end("failed", collapse, times=40)
     for number in range(3):  # the daemon came back under new session ids and said it all again
-        churned = harbour.session(f"parser-2-again-{number}", task_id=run, resumed_from="parser-2")
+        churned = harbour.session(
+            f"parser-2-again-{number}", task_id=run, agent="claude-code", resumed_from="parser-2"
+        )
         harbour.api.push(churned.id, second.pushed)
         churned.end("failed", collapse, times=25)
 
@@ -148,6 +163,44 @@ def _a_churned_task(owner: Api, mole: Saddle) -> None:
     last = Session(mole, "uploads-3", first.pushed)
     last.run("pytest tests/test_uploads.py --count 200", "200 passed")
     last.remark("Each worker has a folder of its own now; two hundred runs pass.")
+
+
+def _a_session_with_helpers(owner: Api, harbour: Saddle) -> None:
+    """A session as agents' transcripts are: prompts, answers, edits, colours, and two children."""
+    owner.create_task("Speed up the import", id="import", project_id="demo")
+    lead = harbour.session("import-1", task_id="import", agent="claude-code", model="demo-large")
+    lead.ask("The nightly import takes 40 minutes. Find out why, and make it fast without new dependencies.")
+    lead.answer(
+        "I will profile it first, then look at the slowest query. Two helpers read the two modules meanwhile."
+    )
+    for name, found in (
+        ("reader", "The reader opens the file once for every row; it should be opened once."),
+        ("writer", "The writer commits after each row. Batches of 500 keep the same guarantees."),
+    ):
+        helper = harbour.session(
+            f"import-1-{name}", task_id="import", agent="claude-code", parent_session_id="import-1"
+        )
+        helper.ask(f"Read the {name} and say what makes it slow.").run(
+            f"rg -n 'def ' importer/{name}.py", "12 matches"
+        )
+        helper.answer(found).spend(21_000, 700, 0.06).end("done", found)
+    lead.run(
+        "python -m cProfile -s tottime importer",
+        "\x1b[1m   ncalls  tottime\x1b[0m\n  1204551  \x1b[31m1911.3\x1b[0m  commit",
+    )
+    lead.edit(
+        "importer/writer.py",
+        "for row in rows:\n    insert(row)\n    connection.commit()",
+        "for batch in batched(rows, 500):\n    insert_all(batch)\n    connection.commit()",
+    )
+    lead.run(
+        "pytest -q tests/test_importer.py",
+        "\x1b[31mF\x1b[0m\x1b[32m..................\x1b[0m\n\x1b[31m1 failed\x1b[0m, 18 passed",
+        1,
+    )
+    lead.answer("One test counted commits; the count is now one for each batch.")
+    lead.run("pytest -q tests/test_importer.py", "\x1b[32m19 passed\x1b[0m in 2.31s").spend(118_000, 5_100, 0.64)
+    lead.remark("The import takes 70 seconds now. The writer committed after each row; batches of 500 are as safe.")
 
 
 def work_on(owner: Api, ended: threading.Event) -> None:

@@ -13,13 +13,14 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
 import msgspec
 import structlog
 import uvicorn
 
+from ledger.cli.following import followed, search_index
 from ledger.cli.settings import Settings
 from ledger.cli.stores import open_store, sqlite_path
 from ledger.errors import InvalidField, StorageError
@@ -46,14 +47,15 @@ class Listening(msgspec.Struct, frozen=True):
 Started = Callable[[Listening], Coroutine[Any, Any, None]]
 
 
-async def serve(settings: Settings, started: Started) -> None:
+async def serve(settings: Settings, started: Started, listener: socket.socket | None = None) -> None:
     """Serves until SIGINT or SIGTERM. `started` is called once the server answers; when it raises, the server ends.
+    `listener` is a socket that is bound already, and shared with others.
 
-    Raises StorageError, InvalidField, and OSError where the address is taken."""
+    Raises StorageError, InvalidField, also where the address is taken."""
     _log_to_stderr()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    with _bound(settings.host, settings.port) as listener:
-        async with _store(settings.store) as store:
+    with bound(settings.host, settings.port) if listener is None else nullcontext(listener) as listener:
+        async with _store(settings.store) as store, search_index(store, settings.store) as index:
             token, ours = await _owner(store, settings.store)
             secret = hmac.new(token.encode(), store.ledger_id.encode(), hashlib.sha256).digest()
             services = Services(
@@ -66,11 +68,13 @@ async def serve(settings: Settings, started: Started) -> None:
                     in_flight_bytes=settings.max_in_flight_bytes,
                 ),
                 silent_after_ns=int(settings.silent_after_s * 1e9),
+                search=index,
             )
             await services.access.reload()
-            url = _url(listener)
+            url = url_of(listener)
             listening = Listening(url, token, f"{url}/login#{token}" if ours else None)
-            await _Server(services).run(listener, lambda: started(listening))
+            async with followed(services):
+                await _Server(services).run(listener, lambda: started(listening))
 
 
 class _Server(uvicorn.Server):
@@ -149,7 +153,8 @@ def _kept_token(url: str) -> str:
 
 
 @contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens. Raises InvalidField where the address is taken or is none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -162,7 +167,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

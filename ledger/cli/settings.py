@@ -37,13 +37,15 @@ def default_store() -> str:
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be set. Sizes in bytes, times in seconds.
 
-    `store` is a store's URL; `host` and `port` are where `ledgerd serve` listens (0: a free port); `url` and
+    `store` is a store's URL; `host` and `port` are where `ledgerd serve` listens (0: a free port), in so
+    many `workers`; `url` and
     `token` are how the other commands reach a server (None: found by `server_from_environment`).
     """
 
     store: str = msgspec.field(default_factory=default_store)
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8137
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     url: str | None = None
     token: str | None = None
     silent_after_s: Annotated[float, msgspec.Meta(gt=0)] = 300

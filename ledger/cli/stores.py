@@ -6,6 +6,9 @@ from pathlib import Path
 
 from ledger.errors import InvalidField
 from ledger.store.base import Store
+from ledger.store.postgres_url import is_postgres
+
+_HINT = "Write sqlite:///PATH or postgresql://USER@HOST/DATABASE."
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -14,17 +17,26 @@ def sqlite_path(url: str) -> Path | None:
     if scheme != "sqlite" or not separator:
         return None
     if not path:
-        raise InvalidField("store", f"{url!r} names no file", hint="Write sqlite:///PATH.")
+        raise InvalidField("store", f"{url!r} names no file", hint=_HINT)
     return Path(path)
 
 
-async def open_store(url: str, *, read_only: bool = False) -> Store:
-    """Opens a store for writing, which one server may do at a time, or beside a server to read.
-
-    Raises InvalidField for a URL it does not know, else what the backend raises."""
+def needed_sqlite_path(url: str) -> Path:
+    """As `sqlite_path`. Raises InvalidField for a URL that it does not know."""
     path = sqlite_path(url)
     if path is None:
-        raise InvalidField("store", f"{url!r} is no store", hint="Write sqlite:///PATH.")
+        raise InvalidField("store", f"{url!r} is no store", hint=_HINT)
+    return path
+
+
+async def open_store(url: str, *, read_only: bool = False) -> Store:
+    """Opens a store for writing, which for a SQLite file one server may do at a time, or beside a server to read.
+
+    Raises InvalidField for a URL it does not know, else what the backend raises."""
+    if is_postgres(url):
+        from ledger.store.postgres import PostgresStore
+
+        return await PostgresStore.open(url, read_only=read_only)
     from ledger.store.sqlite import SqliteStore
 
-    return await SqliteStore.open(path, read_only=read_only)
+    return await SqliteStore.open(needed_sqlite_path(url), read_only=read_only)

@@ -22,8 +22,6 @@ from ledger.errors import InvalidField
 
 REDACTED = "[REDACTED]"
 
-BEFORE, AFTER = 24, 6000  # how far what is matched may reach from what it was found by, in characters
-
 Groups = Mapping[str, str]
 
 # Shapes of tokens. Each holds 15 characters in a row of those that `_RUN` names, from its beginning.
@@ -79,31 +77,32 @@ _TOKENS = (
     r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{4,16000}\.[A-Za-z0-9_-]{0,2000}",
 )
 _RUN = re.compile(r"[A-Za-z0-9_.-]{15,}+")
-_OTHER_TOKENS = {
-    ":AA": r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",  # Telegram
-    "hooks.slack.com": r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,200}",
-}
-_PRIVATE_KEY = (
-    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]|-(?!----END))*+(?:-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----)?"
+_OTHER_TOKENS = (
+    r":AA[A-Za-z0-9_-]{33}",  # Telegram
+    r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,200}",
 )
+_KEY_BEGINS = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_PRIVATE_KEY = rf"{_KEY_BEGINS}(?:[^-]|-(?!----END))*+(?:{_KEY_BEGINS.replace('BEGIN', 'END')})?"
 _IN_URL = r"(?P<kept>://[^\s/:@\"'<>\\]{0,200}+:)(?P<value>[^\s/@\"'<>\\]{1,500}+)(?=@)"
 _AUTHORIZATION = (
     r"(?P<kept>authorization(?:\\{0,4}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,4}[\"'])?"
     r"(?:(?:bearer|basic|token|digest|apikey|negotiate)\s{1,3})?)(?P<value>[^\s\"'\\,;]{1,5000}+)"
 )
-_BEARER = r"(?P<kept>\bbearer\s{1,3})(?P<value>[A-Za-z0-9_.~+/=-]{16,5000}+)"
+_BEARER = r"(?P<kept>bearer\s{1,3})(?P<value>[A-Za-z0-9_.~+/=-]{16,5000}+)"
 
 # The end of a name that says secret: DB_PASSWORD, accessToken, x-api-key; not max_tokens, token_count, PWD=/home
+_KEYS = ("api", "access", "private", "secret", "encryption", "signing", "account", "auth")
 _SECRETIVE = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd(?!\W{1,5}[/~.])|secret|token|(?:api|access|private|secret|encryption|signing"
-    r"|account|auth)[_.-]?key|credentials?)"
+    r"(?:password|passwd|passphrase|passcode|pwd(?!\W{1,5}[/~.])|secret|token|credentials?"
+    rf"|(?:{'|'.join(_KEYS)})[_.-]?key)"
 )
 _SECRET_NAME = re.compile(rf"[\w.-]{{0,100}}?{_SECRETIVE}|(?:proxy-)?authorization", re.IGNORECASE)
-_ASSIGNMENT = re.compile(r"(?:word|wd|phrase|code|secret|token|key|credentials?)(?:\\{0,4}[\"'])?\s{0,3}[:=]")
-_ASSIGNED = (
-    rf"(?P<kept>(?P<name>{_SECRETIVE})(?:\\{{0,4}}[\"'])?(?P<sign>\s{{0,3}}(?::=|=>|[:=])\s{{0,3}})"
-    r"(?P<quote>\\{0,4}[\"'])?)(?P<value>(?(quote)[^\"'\\\n]{1,2000}+|[^\s\"'\\,;&|)}\]<>]{1,2000}+))"
+_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential", "key")
+_ASSIGNED = (  # found by one of the words, so what stands before `key` is looked at behind it
+    r"(?P<name>password|passwd|passphrase|passcode|pwd(?!\W{1,5}[/~.])|secret|token|credentials?"
+    rf"|(?:{'|'.join(f'(?<={what})|(?<={what}[_.-])' for what in _KEYS)})key)"
+    r"(?:\\{0,4}[\"'])?(?P<sign>\s{0,3}(?::=|=>|[:=])\s{0,3})(?P<quote>\\{0,4}[\"'])?"
+    r"(?P<value>(?(quote)[^\"'\\\n]{1,2000}+|[^\s\"'\\,;&|)}\]<>]{1,2000}+))"
 )
 _FLAGGED = rf"-(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?P<name>{_SECRETIVE})(?P<sign> )"
 _FLAG = rf"(?P<kept>{_FLAGGED}(?P<quote>[\"'])?)(?P<value>[^\s\"'-][^\s\"']{{0,2000}}+)"
@@ -122,39 +121,43 @@ _LITERAL = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:\s*+)?', re.DOTALL)
 
 
 class _Rule(NamedTuple):
-    """`near` is what `pattern` needs: a text that it holds, or a pattern that is quick to find and has it begin at
-    most BEFORE characters earlier. Where `keeps` is None all that is matched is taken out; else both are written in
-    lower case, and `keeps` says of a match (by its groups, as they stand in the text) whether it stays, else its
-    `value` is taken out."""
+    """`near` is what `pattern` begins with, as texts or as a pattern that is quick to find. Where `keeps` is None all
+    that is matched is taken out; else both are written in lower case, and `keeps` says of a match (by its groups,
+    as they stand in the text) whether it stays, else its `value` is taken out."""
 
-    near: str | re.Pattern[str]
+    near: tuple[str, ...] | re.Pattern[str]
     pattern: re.Pattern[str]
     keeps: Callable[[Groups], bool] | None = None
 
     def hits(self, text: str, folded: str) -> Iterator[int]:
-        """Where the pattern might match."""
+        """Where the pattern matches, or may."""
         searched = text if self.keeps is None else folded
         if isinstance(self.near, re.Pattern):
             yield from (hit.start() for hit in self.near.finditer(searched))
-            return
-        at = searched.find(self.near)
-        while at >= 0:
-            yield at
-            at = searched.find(self.near, at + max(len(self.near), 1))
+        else:
+            found = sorted(at for near in self.near for at in _finds(searched, near))
+            yield from (at for at in found if self.pattern.match(searched, at))
 
     def applied(self, text: str, folded: str) -> str:
         if self.keeps is None:
             return self.pattern.sub(REDACTED, text)
         pieces, end = [], 0
         for hit in self.hits(text, folded):
-            match = self.pattern.search(folded, max(hit - BEFORE, end), hit + AFTER) if hit >= end else None
-            if match is None or match.start() > hit:
+            match = self.pattern.match(folded, hit) if hit >= end else None
+            if match is None:
                 continue
             groups = {name: text[slice(*match.span(name))] for name in match.groupdict()}
             if not self.keeps(groups):
                 pieces += [text[end : match.start("value")], REDACTED]
                 end = match.end("value")
         return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _finds(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
 
 
 def _is_harmless(groups: Groups) -> bool:
@@ -165,7 +168,9 @@ def _reads_like_code(groups: Groups) -> bool:
     """True also for a bare word behind a space, with a dot, or that only repeats its name: code, or prose."""
     value = groups["value"]
     is_word = not groups["quote"] and _CODE_WORD.fullmatch(value) is not None
-    if is_word and (groups["sign"] not in ("=", ":=") or "." in value or value.lower() == groups["name"].lower()):
+    if is_word and (
+        groups["sign"] not in ("=", ":=") or "." in value or value.lower().endswith(groups["name"].lower())
+    ):
         return True
     return _is_harmless(groups)
 
@@ -173,13 +178,13 @@ def _reads_like_code(groups: Groups) -> bool:
 _ANY_TOKEN = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_TOKENS)})")
 _TOKEN = _Rule(_ANY_TOKEN, _ANY_TOKEN)
 _RULES = (
-    _Rule("PRIVATE KEY", re.compile(_PRIVATE_KEY)),
+    _Rule(re.compile(_KEY_BEGINS), re.compile(_PRIVATE_KEY)),
     _TOKEN,
-    *(_Rule(needs, re.compile(shape)) for needs, shape in _OTHER_TOKENS.items()),
+    *(_Rule(re.compile(shape), re.compile(shape)) for shape in _OTHER_TOKENS),
     _Rule(re.compile(_IN_URL), re.compile(_IN_URL), _is_harmless),
-    _Rule("authorization", re.compile(_AUTHORIZATION), _is_harmless),
-    _Rule("bearer", re.compile(_BEARER), _is_harmless),
-    _Rule(_ASSIGNMENT, re.compile(_ASSIGNED), _reads_like_code),
+    _Rule(("authorization",), re.compile(_AUTHORIZATION), _is_harmless),
+    _Rule(("bearer",), re.compile(_BEARER), _is_harmless),
+    _Rule(_WORDS, re.compile(_ASSIGNED), _reads_like_code),
     _Rule(re.compile(_FLAGGED), re.compile(_FLAG), _reads_like_code),
 )
 
@@ -189,17 +194,12 @@ class Redactor:
     is none."""
 
     def __init__(self, further: Iterable[str] = ()) -> None:
-        self._rules = (*_RULES, *(_Rule("", _compiled(pattern)) for pattern in further))
+        own = map(_compiled, further)
+        self._rules = (*_RULES, *(_Rule(pattern, pattern) for pattern in own))
 
     def redact(self, text: str) -> str:
         """The text without secrets; the same object where there are none."""
-        folded = _folded(text)
-        for rule in self._rules:
-            if next(rule.hits(text, folded), None) is not None:
-                clean = rule.applied(text, folded)
-                if clean != text:
-                    text, folded = clean, _folded(clean)
-        return text
+        return _applied(self._rules, text)
 
     def redact_payload(self, payload: bytes) -> bytes:
         """JSON without secrets: in its strings, and as the value of a name that says secret. All else stays byte for
@@ -213,32 +213,49 @@ class Redactor:
         folded = text.lower()
         starts = list(accumulate((len(payload) + 1 for payload in payloads), initial=0))
         suspects: set[int] = set()
+        rules: list[_Rule] = []
         for rule in self._rules:
             if rule is _TOKEN and not rule.pattern.search("\n".join(set(_RUN.findall(text)))):
                 continue
-            suspects.update(bisect_right(starts, hit) - 1 for hit in rule.hits(text, folded))
-        return [self._read(one) if number in suspects else one for number, one in enumerate(payloads)]
+            if hits := {bisect_right(starts, hit) - 1 for hit in rule.hits(text, folded)}:
+                suspects |= hits
+                rules.append(rule)
+        return [_read(rules, one) if number in suspects else one for number, one in enumerate(payloads)]
 
-    def _read(self, payload: bytes) -> bytes:
-        pieces: list[bytes] = []
-        end = end_of_name = 0
-        name: str | None = None
-        for literal in _LITERAL.finditer(payload):
-            text = _text_of(literal[1])
-            is_name = literal[2] is not None
-            clean = self._clean(text, name if literal.start() == end_of_name and not is_name else None)
-            name, end_of_name = text if is_name else None, literal.end()
-            if clean is not text:
-                written = json.dumps(clean, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")
-                pieces += [payload[end : literal.start(1)], written]
-                end = literal.end(1)
-        return b"".join([*pieces, payload[end:]]) if pieces else payload
 
-    def _clean(self, text: str, name: str | None) -> str:
-        if name is not None and _SECRET_NAME.fullmatch(name) and text and not _HARMLESS.fullmatch(text):
-            is_folder = name[-3:].lower() == "pwd" and text.startswith(("/", "~", "."))
-            return text if is_folder else REDACTED
-        return self.redact(text)
+def _read(rules: Sequence[_Rule], payload: bytes) -> bytes:
+    """A payload without what these rules take out, and without the values of names that say secret."""
+    pieces: list[bytes] = []
+    end = end_of_name = 0
+    name: str | None = None
+    for literal in _LITERAL.finditer(payload):
+        text = _text_of(literal[1])
+        is_name = literal[2] is not None
+        is_secret = not is_name and literal.start() == end_of_name and _is_secret(name, text)
+        clean = REDACTED if is_secret else _applied(rules, text)
+        name, end_of_name = text if is_name else None, literal.end()
+        if clean is not text:
+            written = json.dumps(clean, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")
+            pieces += [payload[end : literal.start(1)], written]
+            end = literal.end(1)
+    return b"".join([*pieces, payload[end:]]) if pieces else payload
+
+
+def _is_secret(name: str | None, value: str) -> bool:
+    """True for the value of a name that says secret, unless it gives nothing away or is a folder (PWD)."""
+    if name is None or not value or _SECRET_NAME.fullmatch(name) is None or _HARMLESS.fullmatch(value):
+        return False
+    return not (name[-3:].lower() == "pwd" and value.startswith(("/", "~", ".")))
+
+
+def _applied(rules: Sequence[_Rule], text: str) -> str:
+    folded = _folded(text)
+    for rule in rules:
+        if next(rule.hits(text, folded), None) is not None:
+            clean = rule.applied(text, folded)
+            if clean != text:
+                text, folded = clean, _folded(clean)
+    return text
 
 
 def redact(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Transcripts of coding agents, read as sessions and events: one module per agent's format.
+"""Transcripts of coding agents, read as sessions and events: one module for each format.
 
-Each format module offers the same two functions: `discover(root)` gives the paths of the transcripts in a file or
-folder, `open_transcript(path, report)` gives a `Transcript`. A key `(session_id, seq)` depends on a line's place and
-content alone, so reading a file again, or a longer copy of it from anywhere, gives the same keys.
+`finding` says what lies on a host and what it is, each format's `open_transcript(…)` gives a `Transcript`,
+`delivering` brings it to a ledger, and `follow` does so for as long as it runs. A key `(session_id, seq)` depends on
+what is read and its place alone, so reading a file again, or a longer copy of it from anywhere, gives the same keys.
 """

@@ -6,8 +6,7 @@ copied from the session before, the file's name says which of the ids is its own
 carry an `agentId`) is the session `SESSION.agent-ID`, a child of SESSION. Sidechain rows inside a main file, as
 older versions wrote them, are the child `SESSION.sidechain` (`SESSION.sidechain-ID` where a row names its agent).
 
-Keys. seq = line × 1000 + n for the n-th event of a line (from 0), lines counted from 1. A row's events depend on
-that row alone, so a longer copy of a file has the same keys for the same lines, wherever it lies.
+A row's events depend on that row alone; `lines.py` says how they get their keys.
 
 A transcript does not say how its work ended, so no terminal result is made up.
 """
@@ -19,90 +18,59 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ledger.events.model import ID_CHARS_MAX
-from ledger.transcripts.batches import Gathered, gathered
-from ledger.transcripts.bounding import PAYLOAD_BYTES_MAX, bounded
 from ledger.transcripts.claude_rows import said_by, typed_text
-from ledger.transcripts.model import Batch, Event, NoSession, Report, TranscriptSession, title_of
-from ledger.transcripts.reading import LineReader, Mark
+from ledger.transcripts.lines import HEAD_LINES, LineTranscript
+from ledger.transcripts.model import (
+    SUFFIX_CHARS_MAX,
+    Mark,
+    NoSession,
+    Report,
+    Row,
+    Said,
+    TranscriptSession,
+    checked_id,
+    title_of,
+)
+from ledger.transcripts.reading import LineReader
 
 AGENT = "claude-code"
-EVENTS_OF_LINE_MAX = 1000
-HEAD_LINES = 1000  # how far a title, a folder and a model are looked for
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_SUFFIX_CHARS_MAX = 60
 
 
-def discover(root: Path) -> list[Path]:
-    """The transcripts at `root`: the file itself, or all `*.jsonl` below a folder; sessions before subagents."""
-    if root.is_file():
-        return [root]
-    return sorted(root.rglob("*.jsonl"), key=lambda path: (path.name.startswith("agent-"), path))
-
-
-def open_transcript(path: Path, report: Report, start: Mark | None = None) -> ClaudeTranscript:
+def open_transcript(
+    path: Path, report: Report, start: Mark | None = None, *, growing: bool = False
+) -> LineTranscript:
     """The transcript at `path`, to be read from `start`. Raises NoSession where no row names a session, and
     OSError where the file cannot be read. Bad lines and skipped rows go to `report`."""
-    return ClaudeTranscript(path, _session_of(path), report, start)
+    session = _session_of(path)
+    return LineTranscript(path, session, ClaudeRows(session, report), report, start, growing=growing)
 
 
-class ClaudeTranscript:
-    """One file. `mark` is where to start when it has grown, once `batches` is exhausted."""
+class ClaudeRows:
+    """The rows of one file; those of sidechains in a main file go to child sessions."""
 
-    def __init__(self, path: Path, session: TranscriptSession, report: Report, start: Mark | None) -> None:
-        self.session = session
-        self._path = path
-        self._report = report
-        self._lines = LineReader(path, report, start)
+    def __init__(self, session: TranscriptSession, report: Report) -> None:
+        self._session = session
+        self._is_main = session.parent_session_id is None
+        self._skip = report.skip
         self._children: dict[str, TranscriptSession] = {}
 
-    @property
-    def mark(self) -> Mark:
-        return self._lines.mark
+    def session_of(self, row: Row) -> TranscriptSession:
+        return self._sidechain(row) if self._is_main and row.get("isSidechain") else self._session
 
-    def batches(self) -> Iterator[Batch]:
-        return gathered(self._parts())
+    def said_by(self, row: Row) -> Iterator[Said]:
+        return said_by(row, self._skip)
 
-    def _parts(self) -> Iterator[Gathered]:
-        is_main = self.session.parent_session_id is None
-        for line in self._lines:
-            first_seq = line.number * EVENTS_OF_LINE_MAX
-            for row in line.rows:
-                session = self._sidechain(row) if is_main and row.get("isSidechain") else self.session
-                events = self._events(row, first_seq, line.number)
-                first_seq += len(events)
-                if line.size < PAYLOAD_BYTES_MAX // 2:  # then no payload can come near the limit
-                    yield session, events, line.size, line.end
-                else:
-                    for event in events:
-                        event["payload"], size = bounded(event["payload"])
-                        yield session, [event], size, line.end
+    def at(self, row: Row) -> Any:
+        return row.get("timestamp")
 
-    def _events(self, row: dict[str, Any], first_seq: int, number: int) -> list[Event]:
-        at = row.get("timestamp")
-        events: list[Event] = []
-        room = EVENTS_OF_LINE_MAX - first_seq % EVENTS_OF_LINE_MAX
-        for kind, actor, payload in said_by(row, self._skip):
-            event = {"seq": first_seq + len(events), "kind": kind, "actor": actor, "payload": payload}
-            if at is not None:
-                event["at"] = at
-            events.append(event)
-        if len(events) >= room:
-            why = f"more than {EVENTS_OF_LINE_MAX - 1} events on one line; the rest left out"
-            self._report.bad_line(self._path, number, why)
-            del events[room - 1 :]
-        return events
-
-    def _skip(self, type_: str) -> None:
-        self._report.skipped[type_] += 1
-
-    def _sidechain(self, row: dict[str, Any]) -> TranscriptSession:
+    def _sidechain(self, row: Row) -> TranscriptSession:
         agent_id = row.get("agentId")
         suffix = f"sidechain-{agent_id}" if agent_id else "sidechain"
         child = self._children.get(suffix)
         if child is None:
-            child = self._children[suffix] = _child_of(self.session.session_id, suffix, self.session.cwd)
+            child = self._children[suffix] = child_of(self._session.session_id, suffix, self._session.cwd)
         return child
 
 
@@ -165,10 +133,9 @@ class _Head:
         if not self._ids:
             raise NoSession(f"{path}: no row names a session")
         own = self._stem if self._stem in self._ids else self._ids[0]
-        if not own.isprintable() or own.startswith("@") or len(own) > ID_CHARS_MAX - _SUFFIX_CHARS_MAX:
-            raise NoSession(f"{path}: {own[:80]!r} cannot be a session's id")
+        checked_id(own, path)
         if self._is_sidechain:
-            return _child_of(own, f"agent-{self._agent_id or path.stem}", self._cwd, self._prompt, self._model)
+            return child_of(own, f"agent-{self._agent_id or path.stem}", self._cwd, self._prompt, self._model)
         before = self._ids[: self._ids.index(own)]
         resumed_from = before[-1] if before else self._forked_from
         return TranscriptSession(
@@ -182,13 +149,20 @@ class _Head:
         )
 
 
-def _child_of(
-    parent_id: str, suffix: str, cwd: str | None, prompt: str | None = None, model: str | None = None
+def child_of(
+    parent_id: str,
+    suffix: str,
+    cwd: str | None,
+    prompt: str | None = None,
+    model: str | None = None,
+    *,
+    thread_id: str | None = None,
 ) -> TranscriptSession:
-    name = "".join(c for c in suffix if c.isprintable() and c != "/")[: _SUFFIX_CHARS_MAX - 1]
+    """The child session of `parent_id` that is called `suffix` there."""
+    name = "".join(c for c in suffix if c.isprintable() and c != "/")[: SUFFIX_CHARS_MAX - 1]
     return TranscriptSession(
         session_id=f"{parent_id}.{name}",
-        thread_id=parent_id,
+        thread_id=thread_id or parent_id,
         title=title_of(prompt or "") or f"Claude Code session {parent_id[:8]}",
         agent=AGENT,
         cwd=cwd,

@@ -33,12 +33,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ledger.events import kinds
+from ledger.transcripts.model import HARNESS, MODEL, USER, Row, Said, given
 
-Row = dict[str, Any]
-Said = tuple[str, str, dict[str, Any]]  # kind, actor, payload
 Skip = Callable[[str], None]
-
-USER, MODEL, HARNESS = "user", "model", "harness"
 
 _SETTINGS = frozenset(
     {
@@ -110,7 +107,7 @@ def _assistant(row: Row, skip: Skip) -> Iterator[Said]:
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _blocks(content)
     if row.get("isApiErrorMessage"):
         text = "\n".join(str(block.get("text", "")) for block in blocks)
-        yield kinds.ERROR, HARNESS, _given({"message": text, "error": row.get("error")})
+        yield kinds.ERROR, HARNESS, given({"message": text, "error": row.get("error")})
         return
     model = message.get("model")
     synthetic = model == "<synthetic>"
@@ -135,7 +132,7 @@ def _assistant_block(block: Row, actor: str, source: Row, skip: Skip) -> Iterato
         tool, args = block.get("name"), block.get("input")
         yield kinds.TOOL_CALL, actor, {"tool": tool, "args": args, "call_id": block.get("id")}
         if tool in _ASKS:
-            yield kinds.WAITING, actor, {"question": _question(args)}
+            yield kinds.WAITING, actor, given({"question": _question(args), "call_id": block.get("id")})
     elif type_ == "redacted_thinking":
         skip("redacted_thinking")
     elif isinstance(type_, str) and type_.endswith("_tool_result"):
@@ -155,11 +152,11 @@ def _user(row: Row, skip: Skip) -> Iterator[Said]:
     for block in _blocks(content):
         type_ = block.get("type")
         if type_ == "tool_result":
-            result = row.get("toolUseResult")
+            result = row.get("toolUseResult", row.get("tool_use_result"))
             payload = _tool_result(block, result)
             yield kinds.TOOL_RESULT, HARNESS, payload
             if _is_answer(result) or payload["output"].startswith("<tool_use_error>"):
-                yield _working()
+                yield _working(block.get("tool_use_id"))
         elif type_ == "text":
             yield from _text(str(block.get("text", "")), row, skip)
         elif type_ == "image" or type_ == "document":
@@ -205,7 +202,7 @@ def _system(row: Row, skip: Skip) -> Iterator[Said]:
         about = row.get(_COMPACTIONS[subtype])
         about = about if isinstance(about, dict) else {}
         payload = {"trigger": about.get("trigger"), "tokens_before": about.get("preTokens")}
-        yield kinds.COMPACTION, HARNESS, _given(payload)
+        yield kinds.COMPACTION, HARNESS, given(payload)
     elif subtype == "api_error":
         yield kinds.ERROR, HARNESS, _api_error(row)
     elif subtype == "stop_hook_summary" and (row.get("hookErrors") or row.get("stopReason")):
@@ -257,8 +254,9 @@ def _speaker(row: Row) -> str:
     return MODEL if row.get("isSidechain") else USER
 
 
-def _working() -> Said:
-    return kinds.RESULT, HARNESS, {"state": kinds.WORKING}
+def _working(call_id: Any = None) -> Said:
+    """`call_id` is the question that was answered; whoever else reports the answer names it too."""
+    return kinds.RESULT, HARNESS, given({"state": kinds.WORKING, "call_id": call_id})
 
 
 def _is_answer(result: Any) -> bool:
@@ -272,7 +270,7 @@ def _question(args: Any) -> str:
 
 
 def _usage(usage: Row, source: Row, cost_usd: Any) -> dict[str, Any]:
-    return _given(
+    return given(
         {
             **source,
             "input_tokens": usage.get("input_tokens"),
@@ -329,7 +327,7 @@ def _api_error(row: Row) -> dict[str, Any]:
     while isinstance(message, dict):  # the API's error lies in the client's, which lies in the row's
         message = message.get("error") or message.get("message") or message.get("status")
     message = message or row.get("content") or "API error"
-    return _given({"message": str(message), "retry": row.get("retryAttempt"), "retries_max": row.get("maxRetries")})
+    return given({"message": str(message), "retry": row.get("retryAttempt"), "retries_max": row.get("maxRetries")})
 
 
 def _unknown(type_: str, row: Row, envelope: frozenset[str] = _ENVELOPE) -> Said:
@@ -339,7 +337,3 @@ def _unknown(type_: str, row: Row, envelope: frozenset[str] = _ENVELOPE) -> Said
 
 def _unknown_block(block: Row) -> Said:
     return _unknown(str(block.get("type")), block, frozenset({"type"}))
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ledger.events.model import ID_CHARS_MAX
+
+Row = dict[str, Any]
+Said = tuple[str, str, dict[str, Any]]  # kind, actor, payload
 Event = dict[str, Any]  # {seq, kind, actor, payload, at?}, as it goes over the wire
 
+USER, MODEL, HARNESS = "user", "model", "harness"  # actors: a person, the agent, the program around it
+
 TITLE_CHARS_MAX = 120
+SUFFIX_CHARS_MAX = 60
+
+
+class Mark(NamedTuple):
+    """A place between two lines: the bytes and the lines before it."""
+
+    offset: int = 0
+    line: int = 0
 
 
 class TranscriptSession(msgspec.Struct, frozen=True):
     """A session as its transcript shows it.
 
     `thread_id` is the session in which the work began: the parent's of a subagent, the first one of a resumed
-    session, else the session's own. All sessions of a thread work on one task.
+    session, else the session's own. All sessions of a thread work on one task. `started_at` is an instant as the
+    transcript writes it; without one the first event's counts.
     """
 
     session_id: str
@@ -29,6 +44,7 @@ class TranscriptSession(msgspec.Struct, frozen=True):
     model: str | None = None
     parent_session_id: str | None = None
     resumed_from: str | None = None
+    started_at: str | int | None = None
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -40,14 +56,15 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class BadLine(msgspec.Struct, frozen=True):
-    """A line that was not taken as it stands: its number from 1, and why. `str()` gives FILE:LINE: WHY."""
+    """Something that was not taken as it stands: where, and why. `line` counts from 1; it is 0 where the whole file
+    is meant, or a record of a database that `why` names. `str()` gives FILE:LINE: WHY."""
 
     path: Path
     line: int
     why: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.why}"
+        return f"{self.path}:{self.line}: {self.why}" if self.line else f"{self.path}: {self.why}"
 
 
 class Report:
@@ -63,14 +80,25 @@ class Report:
         if self._on_bad_line is not None:
             self._on_bad_line(BadLine(path, line, why))
 
+    def skip(self, type_: str) -> None:
+        self.skipped[type_] += 1
+
 
 class Transcript(Protocol):
-    """An opened transcript: the session that the file is about, and the events of it and of its children."""
+    """An opened transcript."""
 
-    session: TranscriptSession
+    @property
+    def is_child(self) -> bool:
+        """True where all of it is about a subagent: its parent is to be delivered first."""
+        ...
+
+    @property
+    def mark(self) -> Mark | None:
+        """Where to go on when the file has grown, once `batches` is exhausted; None where it is read as a whole."""
+        ...
 
     def batches(self) -> Iterator[Batch]:
-        """The events in file order, parents before children within each stretch; constant memory."""
+        """The events in file order, parents before children within each stretch."""
         ...
 
 
@@ -82,3 +110,17 @@ def title_of(text: str) -> str:
     """The first line with something on it, at most TITLE_CHARS_MAX characters."""
     line = next((line for line in map(str.strip, text.splitlines()) if line), "")
     return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1] + "…"
+
+
+def checked_id(session_id: str, path: Path) -> str:
+    """The id as it is. Raises NoSession where no session of the ledger can have it, with room for a suffix."""
+    if not session_id.isprintable() or session_id.startswith("@") or "/" in session_id:
+        raise NoSession(f"{path}: {session_id[:80]!r} cannot be a session's id")
+    if not 0 < len(session_id) <= ID_CHARS_MAX - SUFFIX_CHARS_MAX:
+        raise NoSession(f"{path}: {session_id[:80]!r} cannot be a session's id")
+    return session_id
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that there are: without those that are None."""
+    return {name: value for name, value in values.items() if value is not None}

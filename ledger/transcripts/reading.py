@@ -14,20 +14,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ledger.transcripts.model import Report
+from ledger.transcripts.model import Mark, Report
 
 BLOCK_BYTES = 2**20
 LINE_BYTES_MAX = 64 * 2**20
 
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
-
-
-class Mark(NamedTuple):
-    """A place between two lines: the bytes and the lines before it."""
-
-    offset: int = 0
-    line: int = 0
 
 
 class Line(NamedTuple):
@@ -43,15 +36,22 @@ class LineReader:
     """Reads a file from `start` to its present end. Iterating gives `Line`s; bad lines go to `report`.
 
     After that, `mark` is the place to go on from when the file has grown: behind the last line that was ended by
-    an LF. A last line without one is taken as far as it is whole; the rest of it is reported as cut short, and
-    the same line is read again from `mark`.
+    an LF. A last line without one is taken as far as it is whole, and read again from `mark`; the rest of it is
+    reported as cut short, unless the file is known to be `growing`: then the rest is on its way.
     """
 
     def __init__(
-        self, path: Path, report: Report, start: Mark | None = None, *, line_bytes_max: int = LINE_BYTES_MAX
+        self,
+        path: Path,
+        report: Report,
+        start: Mark | None = None,
+        *,
+        growing: bool = False,
+        line_bytes_max: int = LINE_BYTES_MAX,
     ) -> None:
         self._path = path
         self._report = report
+        self._growing = growing
         self._line_bytes_max = line_bytes_max
         self.mark = start or Mark()
 
@@ -103,6 +103,8 @@ class LineReader:
     def _salvage(self, raw: bytes, number: int, ended: bool) -> list[dict[str, Any]]:
         """The objects of a line that is not simply one object. What is wrong with it is reported."""
         text = raw.removeprefix(_BOM) if number == 1 else raw
+        if not ended and self._growing:
+            return _objects(text.strip(b"\0" + _BLANK))[0]
         bare = text.strip(b"\0" + _BLANK)
         if nuls := text.count(b"\0") - bare.count(b"\0"):
             self._report.bad_line(self._path, number, f"{nuls:,} NUL bytes around it; left out")

@@ -46,12 +46,13 @@ GOAL: dict[str, Any] = {
     "blocks": [{"reason": "the key is missing", "at": "2026-02-03T04:05:06Z", "actor": "ann"}],
     "actions": {"reopen": {"method": "POST", "href": "/api/goals/7/reopen"}},
 }
+DID = {"messages": 4, "tool_calls": 0, "failed_calls": 1, "first_prompt": HOSTILE, "last_words": "All\ndone."}
 TASK: dict[str, Any] = GOAL | {
     "id": "12",
     "goal_id": "7",
     "sessions": [
-        {"session_id": "s-1", "attempt": 1, "state": "failed", "saddle": "alpha", "agent": None},
-        {"session_id": HOSTILE, "attempt": 2, "state": "working", "saddle": "alpha", "agent": "claude"},
+        {"session_id": "s-1", "attempt": 1, "state": "failed", "saddle": "alpha", "agent": None} | DID,
+        {"session_id": HOSTILE, "attempt": 2, "state": "working", "saddle": "alpha", "agent": "claude"} | DID,
     ],
 }
 ITEM = {
@@ -77,6 +78,13 @@ def test_a_goal_or_a_task_is_told_once_in_order(run: Run, requests: Serve, what:
     )
     for said in ("12,345 in", "$1.50", "9 deliveries, 4 duplicates", "open to it: reopen", "the key is missing"):
         assert said in result.output
+
+
+def test_a_task_says_what_each_session_did(run: Run, requests: Serve) -> None:
+    requests({"GET /api/tasks/12": TASK})
+    lines = run("task", "12").output.splitlines()
+    assert any(line.endswith("s-1\t4 messages, 1 failed calls") for line in lines)
+    assert "s-1, last words: All done." in lines
 
 
 @pytest.mark.parametrize("columns", [30, 60, 120])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -236,35 +235,3 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
     assert batches[-1].offset == path.stat().st_size
     offsets = [batch.offset for batch in batches]
     assert offsets == sorted(offsets)
-
-
-def test_sessions_are_found_below_a_folder_before_their_subagents(tmp_path: Path) -> None:
-    names = ["p/agent-a1.jsonl", "p/b.jsonl", "p/b/subagents/agent-a2.jsonl", "a.jsonl", "notes.txt"]
-    for name in names:
-        write(tmp_path / name, user("x"))
-    found = [str(path.relative_to(tmp_path)) for path in claude_code.discover(tmp_path)]
-    assert found == ["a.jsonl", "p/b.jsonl", "p/agent-a1.jsonl", "p/b/subagents/agent-a2.jsonl"]
-    assert claude_code.discover(tmp_path / "a.jsonl") == [tmp_path / "a.jsonl"]
-
-
-@pytest.mark.skipif(
-    not os.environ.get("LEDGERD_TRANSCRIPTS"), reason="LEDGERD_TRANSCRIPTS names no folder of real transcripts"
-)
-def test_real_transcripts_give_the_numbers_that_a_plain_count_gives() -> None:
-    paths = claude_code.discover(Path(os.environ["LEDGERD_TRANSCRIPTS"]))
-    assert paths
-    for path in paths:
-        blocks = {"tool_use": 0, "tool_result": 0}
-        for line in path.read_text(encoding="utf-8").splitlines():
-            content = json.loads(line).get("message", {}).get("content")
-            for block in content if isinstance(content, list) else []:
-                if block["type"] in blocks:
-                    blocks[block["type"]] += 1
-        events, bad, _ = read(path)
-        everything = [event for of_session in events.values() for event in of_session]
-        kinds = [event["kind"] for event in everything]
-        assert bad == []
-        assert usage_by_last_report(everything) == usage_counted_apart(path)
-        assert kinds.count("tool_call") == blocks["tool_use"]
-        assert kinds.count("tool_result") == blocks["tool_result"]
-        assert not any(kind.startswith("claude-code.") for kind in kinds)

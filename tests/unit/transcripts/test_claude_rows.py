@@ -5,6 +5,7 @@ import pytest
 from tests.unit.transcripts.written import AT, assistant, call, result, said, system, text, user
 
 WORKING = ("result", "harness", {"state": "working"})
+ANSWERED = ("result", "harness", {"state": "working", "call_id": "toolu_1"})
 
 
 def test_a_typed_prompt_is_a_message_of_the_user_and_sets_the_agent_to_work() -> None:
@@ -58,8 +59,8 @@ def test_the_data_of_an_image_is_left_out_and_its_size_said() -> None:
 def test_a_question_to_a_person_waits_until_it_is_answered() -> None:
     asked = assistant(call("AskUserQuestion", {"questions": [{"question": "Which one?"}]}))
     answered = user([result("…")], toolUseResult={"questions": [], "answers": {"Which one?": "this"}})
-    assert said(asked)[1] == ("waiting", "model", {"question": "Which one?"})
-    assert said(answered)[-1] == WORKING
+    assert said(asked)[1] == ("waiting", "model", {"question": "Which one?", "call_id": "toolu_1"})
+    assert said(answered)[-1] == ("result", "harness", {"state": "working", "call_id": "toolu_1"})
 
 
 def test_a_question_that_is_turned_down_waits_for_the_next_prompt() -> None:
@@ -71,7 +72,7 @@ def test_a_question_that_is_turned_down_waits_for_the_next_prompt() -> None:
 
 def test_a_question_that_the_harness_refused_does_not_wait() -> None:
     refused = user([result("<tool_use_error>InputValidationError</tool_use_error>", is_error=True)])
-    assert said(refused)[-1] == WORKING
+    assert said(refused)[-1] == ("result", "harness", {"state": "working", "call_id": "toolu_1"})
 
 
 def test_an_api_error_is_an_error_and_no_usage() -> None:

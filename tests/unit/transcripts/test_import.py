@@ -47,6 +47,7 @@ class Ledger:
                 receipt["duplicates"] += 1
             else:
                 receipt["conflicts"].append({"seq": event["seq"]})
+        receipt["high_seq"] = max(seq for id_, seq in self.events if id_ == session_id)
         return httpx.Response(200, json=receipt)
 
 
@@ -122,13 +123,44 @@ def test_bad_lines_are_named_and_the_rest_goes_through(ledger: Ledger, tmp_path:
     assert "2 bad lines" in result.stdout
 
 
-def test_a_rewritten_transcript_says_what_stands_there_with_other_content(ledger: Ledger, tmp_path: Path) -> None:
-    path = write(tmp_path / "t.jsonl", user("go"), user([result("one")]))
+def test_a_rewritten_transcript_is_told_anew_beside_the_first(ledger: Ledger, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", user("go"), user([result("one")]), assistant(text("ok")))
     run(path)
-    outcome = run(write(path, user("go"), user([result("two")])))
-    assert outcome.exit_code == 1
-    assert f"conflict: {path}: session {SESSION}, seq 2000" in outcome.stderr
+    write(path, user("go"), user([result("two")]))
+    told = numbers(run("--json", path))
+    assert (told["rewritten"], told["conflicts"]) == (1, 0)
     assert ledger.events[SESSION, 2000]["payload"]["output"] == "one"
+    assert ledger.events[f"{SESSION}~2", 2000]["payload"]["output"] == "two"
+    opened = ledger.opened[f"{SESSION}~2"]
+    assert opened["resumed_from"] == SESSION
+    assert opened["task"]["id"] == ledger.opened[SESSION]["task"]["id"]
+    assert numbers(run("--json", path))["stored"] == 0
+
+
+def test_a_transcript_rewritten_twice_has_three_sessions(ledger: Ledger, tmp_path: Path) -> None:
+    for words in ("one", "two", "three", "two"):
+        run(write(tmp_path / "t.jsonl", user(words)))
+    assert list(ledger.opened) == [SESSION, f"{SESSION}~2", f"{SESSION}~3"]
+    assert ledger.opened[f"{SESSION}~3"]["resumed_from"] == f"{SESSION}~2"
+
+
+def test_secrets_do_not_leave_the_host_unless_that_is_asked_for(ledger: Ledger, tmp_path: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    path = write(tmp_path / "t.jsonl", user(f"use {secret}"), user([result(f"it was {secret}, done")]))
+    run("--redact-also", "do.e", path)
+    assert ledger.events[SESSION, 1000]["payload"]["text"] == "use [REDACTED]"
+    assert ledger.events[SESSION, 2000]["payload"]["output"] == "it was [REDACTED], [REDACTED]"
+    assert ledger.opened[SESSION]["task"]["title"] == "use [REDACTED]"
+    assert numbers(run("--json", "--redact-also", "do.e", path))["duplicates"] == 3
+    other = write(tmp_path / "u.jsonl", user(f"use {secret}", sessionId="other"))
+    run("--no-redact", other)
+    assert ledger.events["other", 1000]["payload"]["text"] == f"use {secret}"
+
+
+def test_a_pattern_that_is_none_is_named(ledger: Ledger, tmp_path: Path) -> None:
+    outcome = run("--redact-also", "(", write(tmp_path / "t.jsonl", user("x")))
+    assert outcome.exit_code == 1
+    assert "no regular expression" in outcome.stderr
 
 
 def test_files_that_hold_no_session_are_passed_over(ledger: Ledger, tmp_path: Path) -> None:
@@ -136,7 +168,7 @@ def test_files_that_hold_no_session_are_passed_over(ledger: Ledger, tmp_path: Pa
     write(tmp_path / "t.jsonl", user("go"))
     result = run(tmp_path)
     assert result.exit_code == 0
-    assert "history.jsonl: no row names a session" in result.stderr
+    assert "history.jsonl: no transcript of an agent that is looked for" in result.stderr
     assert "1 file, 1 session\n" in result.stdout
 
 
