@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -20,7 +21,7 @@ OWNER, READER, SADDLE = "owner", "reader", "saddle"
 ROLES = (OWNER, READER, SADDLE)
 COOKIE = "ledgerd"
 COOKIE_AGE_S_MAX = 7 * 24 * 3600
-_KNOWN_FOR_S, _UNKNOWN_FOR_S = 10.0, 1.0
+_KNOWN_FOR_S, _UNKNOWN_FOR_S = 10.0, 0.1
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -53,6 +54,7 @@ class Access:
         self._by_hash: dict[bytes, Token] = {}
         self._by_id: dict[str, Token] = {}
         self._loaded_at = float("-inf")
+        self._looking = asyncio.Lock()
 
     async def caller(self, connection: HTTPConnection) -> Caller:
         """Raises Unauthenticated where neither header nor cookie names a token in force."""
@@ -115,11 +117,17 @@ class Access:
     # Managing tokens
 
     async def _refresh(self, known: bool) -> None:
-        """Reads the tokens anew where one is unknown that another server may have made, and now and then where it is
-        known, for another server may have revoked it. Not at every guess: guessing must cost no queries."""
-        age_s = time.monotonic() - self._loaded_at
-        if age_s > (_KNOWN_FOR_S if known else _UNKNOWN_FOR_S):
-            await self.reload()
+        """Reads the tokens anew where one is unknown that another server may have made a moment ago, and now and then
+        where it is known, for another server may have revoked it. However many guess, they share a few queries."""
+        if known:
+            if time.monotonic() - self._loaded_at > _KNOWN_FOR_S:
+                await self.reload()
+            return
+        asked_at = time.monotonic()
+        async with self._looking:
+            if self._loaded_at < asked_at:
+                await asyncio.sleep(self._loaded_at + _UNKNOWN_FOR_S - time.monotonic())
+                await self.reload()
 
     async def reload(self) -> None:
         self._loaded_at = time.monotonic()

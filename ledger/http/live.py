@@ -26,7 +26,7 @@ async def live(request: Request) -> Response:
     at = services(request)
     require(await at.access.caller(request), READER)
     last_seen = request.headers.get("last-event-id") or request.query_params.get("after")
-    since = at.heads(last_seen) if last_seen else None
+    since = await at.heads(last_seen) if last_seen else None
     roots = frozenset(request.query_params.getlist("root"))
     at.hub.check_room()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

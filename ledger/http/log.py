@@ -56,7 +56,7 @@ async def feed(request: Request) -> Response:
     require(await at.access.caller(request), READER)
     limit = number(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
     after = request.query_params.get("after")
-    heads = list(cursors.start(at.store.buckets) if after is None else at.heads(after))
+    heads = list(cursors.start(at.store.buckets) if after is None else await at.heads(after))
     events = await at.store.read_feed(tuple(heads), limit=limit)
     for event in events:
         heads[event.bucket] = event.position

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
+from markupsafe import escape
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ledger.errors import Forbidden, TooLarge, Unauthenticated
+from ledger.errors import Forbidden, NotFound, TooLarge, Unauthenticated
 from ledger.events.content import parse_payload
+from ledger.events.model import OPENING_SEQ, Recorded, goal_root, task_stream
 from ledger.events.times import format_instant
 from ledger.http import rendering, views
+from ledger.http.agent_text import plain
 from ledger.http.auth import COOKIE, OWNER, READER, Caller, require
 from ledger.http.read import filters, number, optional_number
 from ledger.http.services import Services, services
@@ -24,11 +28,18 @@ from projections.goal import ROWS_SHOWN
 
 FORM_BYTES_MAX = 64 * 2**10
 SESSION_EVENTS_SHOWN = 200
+EVENTS_BEFORE = 20  # shown before the one that a link leads to
+STOPS_SHOWN = 20  # of a goal's history
+
+Json = dict[str, Any]
+
+Me = dict[str, str]
+
+# Stand in a page for what differs between visitors of one role. No agent can have written them.
+_WHO, _CSRF = f"who-{secrets.token_hex(16)}", f"csrf-{secrets.token_hex(16)}"
 
 
-def page(
-    show: Callable[[Request, Services, dict[str, str]], Awaitable[str]],
-) -> Callable[[Request], Awaitable[Response]]:
+def page(show: Callable[[Request, Services, Me], Awaitable[str]]) -> Callable[[Request], Awaitable[Response]]:
     """A handler for readers; those who are not logged in are sent to the login and come back."""
 
     async def handler(request: Request) -> Response:
@@ -38,85 +49,149 @@ def page(
         except Unauthenticated:
             if "authorization" in request.headers:
                 raise
-            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"/login?next={quote(wanted, safe='')}", 303)
+            return _to_login(request)
         require(caller, READER)
         return HTMLResponse(await show(request, at, _me(caller)))
 
     return handler
 
 
-@page
-async def home(request: Request, at: Services, me: dict[str, str]) -> str:
-    return rendering.home_page(await views.fleet(at), me, now=at.clock())
+def shared_page(
+    make: Callable[[Request, Services, Me], Coroutine[Any, Any, str]],
+    root_of: Callable[[Request, Services], Awaitable[str | None]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """A page that is rendered once for all visitors of a role who look at it: see `page_cache`. `root_of` names the
+    root it tells of."""
+
+    async def show(request: Request, at: Services, me: Me) -> str:
+        key = (request.url.path, request.url.query, me["role"])
+        nobody = {"role": me["role"], "who": _WHO, "csrf": _CSRF}
+        html = await at.pages.get(key, await root_of(request, at), lambda: make(request, at, nobody))
+        return html.replace(_WHO, escape(plain(me["who"]))).replace(_CSRF, me["csrf"])
+
+    return page(show)
+
+
+async def _home(request: Request, at: Services, me: Me) -> str:
+    return await asyncio.to_thread(rendering.home_page, await views.fleet(at), me, now=at.clock())
+
+
+async def _any_root(request: Request, at: Services) -> None:
+    return None
+
+
+home = shared_page(_home, _any_root)
 
 
 @page
-async def goals(request: Request, at: Services, me: dict[str, str]) -> str:
+async def goals(request: Request, at: Services, me: Me) -> str:
     wanted = filters(request)
     listing = await views.listing(at, catalogs.goals, **wanted)
     return rendering.goals_page(listing, me, now=at.clock(), status=wanted["status"])
 
 
 @page
-async def tasks(request: Request, at: Services, me: dict[str, str]) -> str:
+async def tasks(request: Request, at: Services, me: Me) -> str:
     wanted = filters(request)
     listing = await views.listing(at, catalogs.tasks, **wanted)
     return rendering.tasks_page(listing, me, now=at.clock(), status=wanted["status"])
 
 
-@page
-async def goal(request: Request, at: Services, me: dict[str, str]) -> str:
-    found = await views.goal(at, request.path_params["id"], **_rows_wanted(request))
-    return rendering.goal_page(found, me, now=at.clock())
+async def _goal(request: Request, at: Services, me: Me) -> str:
+    goal_id, then = request.path_params["id"], request.query_params.get("at")
+    found = await views.goal(at, goal_id, **await _rows_wanted(request))
+    past = await views.past_of_goal(at, goal_id, STOPS_SHOWN)
+    return await asyncio.to_thread(rendering.goal_page, found, me, now=at.clock(), past=past, then=then)
+
+
+async def _root_of_goal(request: Request, at: Services) -> str:
+    return goal_root(request.path_params["id"])
+
+
+goal = shared_page(_goal, _root_of_goal)
+
+
+async def _task(request: Request, at: Services, me: Me) -> str:
+    found = await views.task(at, request.path_params["id"], **await _rows_wanted(request))
+    return await asyncio.to_thread(rendering.task_page, found, me, now=at.clock())
+
+
+async def _root_of_task(request: Request, at: Services) -> str | None:
+    info = await at.store.stream(task_stream(request.path_params["id"]))
+    return None if info is None else info.root
+
+
+task = shared_page(_task, _root_of_task)
 
 
 @page
-async def task(request: Request, at: Services, me: dict[str, str]) -> str:
-    found = await views.task(at, request.path_params["id"], **_rows_wanted(request))
-    return rendering.task_page(found, me, now=at.clock())
-
-
-@page
-async def session(request: Request, at: Services, me: dict[str, str]) -> str:
+async def session(request: Request, at: Services, me: Me) -> str:
+    """`from` is the first seq shown; `around` one that is shown with what stands before it; `whole` the only one,
+    shown with all its text."""
     session_id = request.path_params["id"]
     found = await views.session(at, session_id)
-    start = optional_number(request, "from", -1)
-    events = await at.store.read_stream(
-        session_id, from_seq=-1 if start is None else start, limit=SESSION_EVENTS_SHOWN + 1
-    )
+    whole = optional_number(request, "whole", OPENING_SEQ)
+    if whole is not None:
+        events = await at.store.read_stream(session_id, from_seq=whole, limit=1)
+        if not events or events[0].seq != whole:
+            raise NotFound(f"session {session_id!r} has no event {whole}")
+        return await asyncio.to_thread(rendering.event_page, found, _event(events[0]), me, now=at.clock())
+    shown, paging = await _stretch(at.store, session_id, await _first_seq(request, at.store, session_id))
+    # in a thread: 200 outputs full of colours take half a second, in which others must be served
+    return await asyncio.to_thread(rendering.session_page, found, shown, paging, me, now=at.clock())
+
+
+async def _first_seq(request: Request, store: Store, session_id: str) -> int:
+    around = optional_number(request, "around", OPENING_SEQ)
+    if around is None:
+        start = optional_number(request, "from", OPENING_SEQ)
+        return OPENING_SEQ if start is None else start
+    before = await store.read_stream(session_id, from_seq=around, limit=EVENTS_BEFORE + 1, backward=True)
+    return before[-1].seq if before else around
+
+
+async def _stretch(store: Store, session_id: str, first_seq: int) -> tuple[list[Json], Json]:
+    """The events shown from a seq on, and where the pages before and after them begin."""
+    events = await store.read_stream(session_id, from_seq=first_seq, limit=SESSION_EVENTS_SHOWN + 1)
     shown = events[:SESSION_EVENTS_SHOWN]
     paging = {
-        "previous": await _page_before(at.store, session_id, shown[0].seq) if shown else None,
+        "previous": await _page_before(store, session_id, shown[0].seq) if shown else None,
         "next": events[-1].seq if len(events) > len(shown) else None,
     }
-    entries: list[Mapping[str, Any]] = [
-        {
-            "position": event.position,
-            "session_id": event.session_id,
-            "seq": event.seq,
-            "kind": event.kind,
-            "actor": event.actor,
-            "at": None if event.at is None else format_instant(event.at),
-            "recorded_at": format_instant(event.recorded_at),
-            "payload": parse_payload(event.payload),
-        }
-        for event in shown
-    ]
-    # in a thread: 200 outputs full of colours take half a second, in which others must be served
-    return await asyncio.to_thread(rendering.session_page, found, entries, paging, me, now=at.clock())
+    return [_event(event) for event in shown], paging
+
+
+def _event(event: Recorded) -> Json:
+    return {
+        "position": event.position,
+        "session_id": event.session_id,
+        "seq": event.seq,
+        "kind": event.kind,
+        "actor": event.actor,
+        "at": None if event.at is None else format_instant(event.at),
+        "recorded_at": format_instant(event.recorded_at),
+        "payload": parse_payload(event.payload),
+    }
 
 
 async def _page_before(store: Store, session_id: str, first_seq: int) -> int | None:
-    if first_seq <= -1:
+    if first_seq <= OPENING_SEQ:
         return None
     events = await store.read_stream(session_id, from_seq=first_seq - 1, limit=SESSION_EVENTS_SHOWN, backward=True)
     return events[-1].seq if events else None
 
 
+def _to_login(request: Request) -> Response:
+    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    query = {"next": wanted, **({"again": "1"} if COOKIE in request.cookies else {})}
+    return RedirectResponse(f"/login?{urlencode(query)}", 303)
+
+
 async def login_form(request: Request) -> Response:
     next_path = _local_path(request.query_params.get("next", "/"))
-    return HTMLResponse(rendering.login_page(now=services(request).clock(), next_path=next_path))
+    problem = "Your login has run out. Log in again, and you come back to where you were."
+    said = {"problem": problem} if "again" in request.query_params else {}
+    return HTMLResponse(rendering.login_page(now=services(request).clock(), next_path=next_path, **said))
 
 
 async def login(request: Request) -> Response:
@@ -171,17 +246,18 @@ async def _form(request: Request) -> FormData:
     return await request.form(max_files=0, max_fields=10)
 
 
-def _rows_wanted(request: Request) -> dict[str, Any]:
+async def _rows_wanted(request: Request) -> dict[str, Any]:
     then = request.query_params.get("at")
     return {
-        "at_heads": None if then is None else services(request).heads(then),
+        "at_heads": None if then is None else await services(request).heads(then),
         "before": optional_number(request, "before"),
         "limit": number(request, "limit", ROWS_SHOWN, ROWS_SHOWN),
     }
 
 
-def _me(caller: Caller) -> dict[str, str]:
-    return {"name": caller.name, "role": caller.role, "csrf": caller.csrf or ""}
+def _me(caller: Caller) -> Me:
+    who = caller.name[:40] if caller.name == caller.role else f"{caller.name[:40]}, {caller.role}"
+    return {"who": who, "role": caller.role, "csrf": caller.csrf or ""}
 
 
 def _local_path(path: str) -> str:

@@ -7,7 +7,7 @@ Unix epoch, from which ages are counted. Times inside are RFC 3339 texts. Whatev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,23 +18,52 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from ledger.events.model import END_SEQ
 from ledger.events.times import format_instant
+from ledger.http import page_words
 from ledger.http.agent_text import first_sentence, plain, terminal
-from ledger.http.page_rows import is_end_slot, narrative_rows, session_entries, text_of
+from ledger.http.diffs import drawn
+from ledger.http.page_rows import narrative_rows, session_tree
+from ledger.http.session_rows import is_end_slot, session_entries, text_of
 
 Json = Mapping[str, Any]
 Me = Mapping[str, str] | None
 
 STATIC = Path(__file__).with_name("static")
 INLINE_CHARS_MAX = 4_000  # of one text shown on a page; the rest is a link away
-STATUSES = ("created", "queued", "running", "working", "waiting", "suspended", "done", "failed", "cancelled")
-_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+STATUSES = (
+    "created",
+    "queued",
+    "running",
+    "working",
+    "waiting",
+    "suspended",
+    "silent",
+    "done",
+    "failed",
+    "cancelled",
+)
+SESSIONS_SHOWN = 50
+_DAY_NS = 24 * 3600 * 10**9
 
 
 def home_page(fleet: Json, me: Me, *, now: int) -> str:
     """The fleet: what needs a person, what failed, what fell silent, what runs and what ended."""
-    said = {"headline": _headline(fleet), "at_work": _at_work(fleet), "alarm": bool(fleet["failed"])}
-    return _render("home.html", me, now, fleet=fleet, **said)
+    day_ago = format_instant(now - _DAY_NS)
+    return _render(
+        "home.html",
+        me,
+        now,
+        fleet=fleet,
+        alarm=bool(fleet["failed"]),
+        headline=page_words.headline(fleet),
+        agents=page_words.agents_at_work(fleet),
+        last_word=max((saddle["last_contact"] for saddle in fleet["saddles"]), default=None),
+        questions={item["task_id"]: item["question"] for item in fleet["needs_you"]},
+        silent={item["task_id"] for item in fleet["silent"]},
+        ended_today=[item for item in fleet["ended"] if item["ended_at"] >= day_ago],
+        ended_before=[item for item in fleet["ended"] if item["ended_at"] < day_ago],
+    )
 
 
 def goals_page(listing: Json, me: Me, *, now: int, status: str | None = None) -> str:
@@ -47,25 +76,47 @@ def tasks_page(listing: Json, me: Me, *, now: int, status: str | None = None) ->
     return _render("tasks.html", me, now, listing=listing, status=status)
 
 
-def goal_page(goal: Json, me: Me, *, now: int) -> str:
-    """A goal as GET /api/goals/ID gives it."""
+def goal_page(goal: Json, me: Me, *, now: int, past: Sequence[Json] = (), then: str | None = None) -> str:
+    """A goal as GET /api/goals/ID gives it. `past` are moments of its history, `{cursor, at, kind}`; `then` is the
+    cursor of the one that is shown, None for now."""
     titles = {task["id"]: task["title"] or f"Task {task['id']}" for task in goal["tasks"]}
     titles.pop(goal["run_task_id"], None)
     rows = narrative_rows(goal["events"], titles)
-    return _render("goal.html", me, now, goal=goal, rows=rows, alarm=goal["status"] == "failed")
+    past_at = next((moment["at"] for moment in past if moment["cursor"] == then), None)
+    alarm = goal["status"] == "failed"
+    return _render("goal.html", me, now, goal=goal, rows=rows, past=past, then=then, past_at=past_at, alarm=alarm)
 
 
 def task_page(task: Json, me: Me, *, now: int) -> str:
-    """A task as GET /api/tasks/ID gives it."""
+    """A task as GET /api/tasks/ID gives it; the newest SESSIONS_SHOWN of its sessions."""
     rows = narrative_rows(task["events"], {})
-    return _render("task.html", me, now, task=task, rows=rows, alarm=task["status"] == "failed")
+    tree = session_tree(task["sessions"][-SESSIONS_SHOWN:])
+    return _render("task.html", me, now, task=task, rows=rows, tree=tree, alarm=task["status"] == "failed")
 
 
-def session_page(session: Json, events: list[Json], paging: Json, me: Me, *, now: int) -> str:
+def session_page(session: Json, events: Sequence[Json], paging: Json, me: Me, *, now: int) -> str:
     """A session and a stretch of its events in seq order, payloads parsed. `paging` holds `previous` and `next`:
     the seq from which the page before or after this one starts, or None where there is none."""
     entries = session_entries(events)
     return _render("session.html", me, now, session=session, entries=entries, paging=paging)
+
+
+def event_page(session: Json, event: Json, me: Me, *, now: int) -> str:
+    """One event of a session with all of its text."""
+    (entry,) = session_entries([event])
+    return _render("event.html", me, now, session=session, entry=entry, payload=event["payload"], whole=True)
+
+
+def search_page(answer: Json | None, asked: Json, me: Me, *, now: int, sorts: Iterable[str]) -> str:
+    """The search form filled with what was `asked` (`q` and the filters), and the answer of GET /api/search to it;
+    None where nothing was asked."""
+    wanted = {name: value for name, value in asked.items() if value}
+    return _render("search.html", me, now, answer=answer, asked=asked, wanted=wanted, sorts=sorts)
+
+
+def trends_page(plots: Iterable[object], me: Me, *, now: int, days: int, offered: Iterable[int], behind: int) -> str:
+    """The plots (`ledger.http.trends.Plot`) over the last `days`. `behind` counts the events that are not in them."""
+    return _render("trends.html", me, now, plots=plots, days=days, offered=offered, behind=behind)
 
 
 def login_page(*, now: int, problem: str = "", next_path: str = "/") -> str:
@@ -76,14 +127,15 @@ def login_page(*, now: int, problem: str = "", next_path: str = "/") -> str:
 
 def problem_page(status: int, title: str, detail: str, hint: str, me: Me = None, *, now: int) -> str:
     """What went wrong, and what to do next."""
-    return _render("problem.html", me, now, status=status, heading=title, detail=detail, hint=hint)
+    plainly = page_words.problem(status)
+    return _render("problem.html", me, now, status=status, heading=title, plainly=plainly, detail=detail, hint=hint)
 
 
 def _render(template: str, me: Me, now: int, **values: object) -> str:
     return (
         _environment()
         .get_template(template)
-        .render({"me": me, "now": now, "current_to": format_instant(now), "alarm": False, **values})
+        .render({"me": me, "now": now, "current_to": format_instant(now), "alarm": False, "whole": False, **values})
     )
 
 
@@ -102,16 +154,26 @@ def _environment() -> Environment:
         "cents": _dollars,
         "clock": _clock,
         "count": _count,
+        "diff": drawn,
+        "duration": page_words.duration,
+        "end_off": lambda text: text.rstrip(".… "),
         "first_sentence": lambda text: first_sentence(plain(text)),
         "json_text": text_of,
         "named": lambda title, noun, name: title.strip() or f"{noun} {name}",
+        "plain_clock": lambda at: f"{at[:10]} {at[11:19]} UTC",
         "pathid": lambda text: quote(_encodable(str(text)), safe="@"),
         "query": _query,
         "seq_name": lambda seq: "end" if is_end_slot(seq) else str(seq),
         "short": _short,
         "terminal": terminal,
+        "tokens": page_words.tokens,
     }
-    environment.globals |= {"cut": _cut, "STATUSES": STATUSES}
+    environment.globals |= {
+        "cut": _cut,
+        "END_SEQ": END_SEQ,
+        "seconds_between": page_words.seconds_between,
+        "STATUSES": STATUSES,
+    }
     return environment
 
 
@@ -124,34 +186,10 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _headline(fleet: Json) -> str:
-    needs, failed = len(fleet["needs_you"]), len(fleet["failed"])
-    parts = []
-    if needs:
-        parts.append(f"{_number(needs)} {'thing needs' if needs == 1 else 'things need'} you")
-    if failed:
-        parts.append(f"{_number(failed)} failed")
-    return _sentence(", ".join(parts) or "nothing needs you")
-
-
-def _at_work(fleet: Json) -> str:
-    running, silent = len(fleet["running"]), len(fleet["silent"])
-    said = f"{_number(running) if running else 'nothing'} {'are' if running > 1 else 'is'} under way"
-    return _sentence(f"{said}, {_number(silent)} silent." if silent else f"{said}.")
-
-
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
-def _number(number: int) -> str:
-    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
-
-
-def _cut(text: str) -> tuple[str, int, str]:
+def _cut(text: str, whole: bool = False) -> tuple[str, int, str]:
     """(head, characters left out, tail) of a text: its beginning and its end, INLINE_CHARS_MAX together."""
     left_out = len(text) - INLINE_CHARS_MAX
-    if left_out <= 0:
+    if left_out <= 0 or whole:
         return text, 0, ""
     return text[: INLINE_CHARS_MAX // 2], left_out, text[-INLINE_CHARS_MAX // 2 :]
 

@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ledger import prices
 from ledger.commands.reading import unknown
 from ledger.errors import InvalidField
 from ledger.events.kinds import is_own_stream
 from ledger.events.model import goal_root, task_stream
+from ledger.events.times import format_instant
+from ledger.http import fleet_told
+from ledger.http.arrivals import SAID_BY_SHOWN, Arrivals, arrivals
 from ledger.http.services import Services
 from ledger.store.base import Delivery, Heads, StreamInfo
 from projections import fleet as fleets
-from projections.goal import Integrity, Root, goal_view, session_view, task_view
+from projections.goal import Root, goal_view, session_view, task_view
+from projections.narrative import milestones
 from projections.session import Lost, StreamFacts
 
 Json = dict[str, Any]
-STREAMS_COUNTED_MAX = 10_000
+SESSIONS_COUNTED_SHOWN = 20
 
 
 async def goal(at: Services, goal_id: str, *, at_heads: Heads | None = None, **paging: Any) -> Json:
     """Raises NotFound."""
     name = goal_root(goal_id)
     root, heads = await _root(at, name, at_heads)
-    found = goal_view(root, integrity=await integrity(at, name), cursor=at.cursor(heads), **paging)
+    came = await arrivals(at.store, name)
+    found = goal_view(root, integrity=came.integrity(), cursor=at.cursor(heads), **paging)
     if found is None:
         raise unknown("goal", goal_id)
-    return found
+    found["tasks"] = [_priced(task) for task in found["tasks"]]
+    return _priced(_with_arrivals(found, root, came))
 
 
 async def task(at: Services, task_id: str, *, at_heads: Heads | None = None, **paging: Any) -> Json:
@@ -35,11 +42,12 @@ async def task(at: Services, task_id: str, *, at_heads: Heads | None = None, **p
     if info is None:
         raise unknown("task", task_id)
     root, heads = await _root(at, info.root, at_heads)
-    counted = await integrity(at, info.root, task_id)
-    found = task_view(root, task_id, integrity=counted, cursor=at.cursor(heads), **paging)
+    came = await arrivals(at.store, info.root)
+    found = task_view(root, task_id, integrity=came.integrity(task_id), cursor=at.cursor(heads), **paging)
     if found is None:
         raise unknown("task", task_id)
-    return found
+    found["sessions"] = [_priced(session) for session in found["sessions"]]
+    return _priced(_with_arrivals(found, root, came, task_id))
 
 
 async def session(at: Services, session_id: str) -> Json:
@@ -51,7 +59,7 @@ async def session(at: Services, session_id: str) -> Json:
     found = session_view(root, session_id, facts=await facts(at, info), cursor=at.cursor(heads))
     if found is None:
         raise unknown("session", session_id)
-    return found
+    return _priced(found)
 
 
 async def listing(at: Services, page: Callable[..., Json], **filters: Any) -> Json:
@@ -64,35 +72,30 @@ async def listing(at: Services, page: Callable[..., Json], **filters: Any) -> Js
 
 
 async def fleet(at: Services) -> Json:
+    heads = await at.store.heads()
     catalog = await at.reader.catalog()
     heartbeats = {
         saddle: fleets.Heartbeat(heard.at, heard.host, heard.version) for saddle, heard in at.pulse.saddles.items()
     }
     pulses = await at.store.last_recorded_at(fleets.working_sessions(catalog))
-    return fleets.fleet_view(catalog, pulses, heartbeats, now=at.clock(), silent_after=at.silent_after_ns)
+    seen = fleets.fleet_view(catalog, pulses, heartbeats, now=at.clock(), silent_after=at.silent_after_ns)
+    return {**await fleet_told.tell(at, seen, catalog), "log_events": sum(heads), "cursor": at.cursor(heads)}
 
 
-async def integrity(at: Services, root: str, task_id: str | None = None) -> Integrity:
-    """How the events of a root, or of one task of it, came in."""
-    deliveries = await at.store.deliveries(root)
-    streams = {info.stream: info for info in await at.store.streams_of(root, limit=STREAMS_COUNTED_MAX)}
-    wanted = [
-        info
-        for info in streams.values()
-        if not is_own_stream(info.stream) and (task_id is None or info.task_id == task_id)
+async def past_of_goal(at: Services, goal_id: str, stops_max: int) -> list[Json]:
+    """Moments of a goal's history, evenly spaced over its rows, the oldest first: `{cursor, at, kind}`."""
+    name = goal_root(goal_id)
+    root, heads = await at.reader.root(name)
+    bucket = at.store.bucket_of(name)
+    positions = {row.saying.position: row for row in milestones(root.narrative, stops_max)}
+    return [
+        {
+            "cursor": at.cursor((*heads[:bucket], position, *heads[bucket + 1 :])),
+            "at": format_instant(row.saying.recorded_at),
+            "kind": row.kind,
+        }
+        for position, row in sorted(positions.items())
     ]
-    names = {info.stream for info in wanted}
-    counted = [delivery for delivery in deliveries if delivery.stream in names]
-    missing = 0
-    for info in wanted:
-        if info.contiguous:
-            missing += sum(last - first + 1 for first, last in await at.store.gaps(info.stream))
-    return Integrity(
-        deliveries=sum(delivery.deliveries for delivery in counted),
-        duplicates=sum(delivery.duplicates for delivery in counted),
-        conflicts=sum(delivery.conflicts for delivery in counted),
-        missing=missing,
-    )
 
 
 async def facts(at: Services, info: StreamInfo) -> StreamFacts:
@@ -115,6 +118,33 @@ async def facts(at: Services, info: StreamInfo) -> StreamFacts:
             "results_repeated": counts.results_repeated,
         },
     )
+
+
+def _with_arrivals(found: Json, root: Root, came: Arrivals, task_id: str | None = None) -> Json:
+    """With the counts of the sessions; and in each row that ended an attempt which one that was, whether another
+    followed, and how often and by whom the end was delivered."""
+    ends = {
+        attempt.end.position: (attempt.end, attempt.number, attempt is not root.work.tasks[name].attempt)
+        for name in {row["task_id"] for row in found["events"]}
+        if name in root.work.tasks
+        for attempt in root.work.tasks[name].attempts
+        if attempt.end is not None
+    }
+
+    def told(row: Json) -> Json:
+        if row["position"] not in ends:
+            return row
+        end, attempt, tried_again = ends[row["position"]]
+        said_by = [stream for stream in end.said_by if not is_own_stream(stream)][:SAID_BY_SHOWN]
+        deliveries = came.sayings(end.said_by)
+        return {**row, "attempt": attempt, "tried_again": tried_again, "deliveries": deliveries, "said_by": said_by}
+
+    counted = came.by_session(task_id, limit=SESSIONS_COUNTED_SHOWN)
+    return {**found, "events": [told(row) for row in found["events"]], "arrivals": counted}
+
+
+def _priced(found: Json) -> Json:
+    return {**found, "usage": prices.priced(found["usage"])}
 
 
 async def _root(at: Services, root: str, at_heads: Heads | None) -> tuple[Root, Heads]:

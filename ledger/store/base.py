@@ -93,6 +93,20 @@ class Delivery(msgspec.Struct, frozen=True):
     results_repeated: int = 0
 
 
+class DeliveryTotals(msgspec.Struct, frozen=True):
+    """How the events of all sessions that a saddle opened came in: `sessions`, and the `events` that are stored of
+    them (their openings included); the others count as in `Delivery`."""
+
+    saddle: str
+    sessions: int
+    events: int
+    deliveries: int
+    duplicates: int
+    conflicts: int
+    late: int
+    results_repeated: int
+
+
 class Loser(msgspec.Struct, frozen=True):
     """The other content of a slot that was taken: kept, never part of the log. `received_at` in ns."""
 
@@ -192,6 +206,10 @@ class Store(Protocol):
     async def losers(self, stream: str, *, limit: int = 100) -> list[Loser]: ...
 
     async def deliveries(self, root: str) -> list[Delivery]: ...
+
+    async def delivery_totals(self) -> list[DeliveryTotals]:
+        """Over all roots, by saddle; the ledger's own streams are left out."""
+        ...
 
     async def seals(self, bucket: int, *, after: int = 0, limit: int = 1000) -> list[Seal]: ...
 

@@ -18,13 +18,14 @@ from msgspec.structs import replace
 
 from ledger.errors import NotFound, SessionElsewhere, StreamMoved
 from ledger.events.content import same_payload
-from ledger.events.kinds import RESULT, is_decisive
+from ledger.events.kinds import RESULT, is_decisive, is_own_stream
 from ledger.events.model import END_SEQ, NO_EVENTS, OPENING_SEQ, NewEvent, Recorded
 from ledger.store import sealing
 from ledger.store.base import (
     Appended,
     Checkpoint,
     Delivery,
+    DeliveryTotals,
     Heads,
     Listener,
     Loser,
@@ -152,6 +153,13 @@ class MemoryStore:
     async def deliveries(self, root: str) -> list[Delivery]:
         under = (stream.delivery for stream in self._streams.values() if stream.root == root)
         return sorted((delivery for delivery in under if delivery.deliveries), key=lambda one: one.stream)
+
+    async def delivery_totals(self) -> list[DeliveryTotals]:
+        by_saddle: dict[str, list[_Stream]] = {}
+        for name, stream in self._streams.items():
+            if not is_own_stream(name):
+                by_saddle.setdefault(stream.opening.saddle, []).append(stream)
+        return [_total(saddle, by_saddle[saddle]) for saddle in sorted(by_saddle)]
 
     async def seals(self, bucket: int, *, after: int = 0, limit: int = 1000) -> list[Seal]:
         return self._seals[bucket][after : after + limit]
@@ -328,6 +336,20 @@ def _counted(before: Delivery, events: Sequence[NewEvent], fates: Sequence[_Fate
         conflicts=before.conflicts + fates.count(_Fate.CONFLICT),
         late=before.late + fates.count(_Fate.LATE),
         results_repeated=before.results_repeated + repeated,
+    )
+
+
+def _total(saddle: str, streams: Sequence[_Stream]) -> DeliveryTotals:
+    counts = [stream.delivery for stream in streams]
+    return DeliveryTotals(
+        saddle=saddle,
+        sessions=len(streams),
+        events=sum(len(stream.rows) for stream in streams),
+        deliveries=sum(one.deliveries for one in counts),
+        duplicates=sum(one.duplicates for one in counts),
+        conflicts=sum(one.conflicts for one in counts),
+        late=sum(one.late for one in counts),
+        results_repeated=sum(one.results_repeated for one in counts),
     )
 
 

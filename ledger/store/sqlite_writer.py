@@ -30,7 +30,7 @@ from ledger.store.sqlite_group import statements
 from ledger.store.staging import Group, KnownStream
 
 _GROUP_EVENTS_MAX = 800
-_TURNS_STILL = 2
+_GATHER_S_MAX = 0.002
 _STREAMS_KNOWN_MAX = 50_000
 _TALLIES_KEPT_NS = 1_000_000_000  # counts of duplicates alone are written this often
 
@@ -68,6 +68,9 @@ class Writer:
         self._on_commit = on_commit
         self._waiting: deque[Pending] = deque()
         self._waiting_events = 0
+        self._answered = 0  # by the group before
+        self._enough = 1
+        self._full: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._aside: deque[Aside] = deque()
         self._wake = asyncio.Event()
         self._closing = False
@@ -103,6 +106,8 @@ class Writer:
         self._waiting.append(pending)
         self._waiting_events += _weight(pending)
         self._wake.set()
+        if len(self._waiting) >= self._enough or self._waiting_events >= _GROUP_EVENTS_MAX:
+            _answer(self._full, None)
         return await pending.answer
 
     async def put(self, sql: str, values: Sequence[Any]) -> None:
@@ -135,14 +140,17 @@ class Writer:
                     _refuse(taken, error)
 
     async def _gather(self) -> None:
-        """Lets those come in who are about to: as long as a turn of the event loop brings another append, a larger
-        group is worth more than an earlier one, up to a size at which it is better to write while others are decoded.
-        Somebody who is alone waits for two turns that bring nothing."""
-        still = 0
-        while still < _TURNS_STILL and self._waiting_events < _GROUP_EVENTS_MAX:
-            waiting = len(self._waiting)
-            await asyncio.sleep(0)
-            still = 0 if len(self._waiting) > waiting else still + 1
+        """Waits a moment for those who are about to come back: everybody whose append was answered just now, until half
+        of them and of those who wait already are there. Otherwise a single one is written alone while all the others
+        come in, again and again. Somebody who is alone is not kept waiting."""
+        self._enough = (self._answered + len(self._waiting) + 1) // 2
+        if len(self._waiting) >= self._enough or self._waiting_events >= _GROUP_EVENTS_MAX:
+            return
+        loop = asyncio.get_running_loop()
+        self._full = loop.create_future()
+        timer = loop.call_later(_GATHER_S_MAX, _answer, self._full, None)
+        await self._full
+        timer.cancel()
 
     def _take(self) -> Iterator[Pending]:
         events = 0
@@ -171,6 +179,7 @@ class Writer:
             await self._db.transact([self._tally_statement()])
             self._tallied(group.now_ns)
         self._count(group)
+        self._answered = len(answers)
         for pending, written in answers:
             _answer(pending.answer, Appended(written, self.heads))
 

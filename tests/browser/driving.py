@@ -32,14 +32,23 @@ CHROMIUM_SWITCHES = (
 class Ledger:
     """A running server, and what its owner and its saddles say to it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str = OWNER_TOKEN) -> None:
         self.url = url
         self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {OWNER_TOKEN}"}, timeout=20, trust_env=False
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=20, trust_env=False
         )
+        self._saddles: list[Ledger] = []
 
     def close(self) -> None:
-        self._http.close()
+        for ledger in (*self._saddles, self):
+            ledger._http.close()
+
+    def saddle(self, name: str) -> Ledger:
+        """The same server as a saddle of this name speaks to it, on a host of the same name."""
+        token = self.post("/api/tokens", {"role": "saddle", "name": name})["token"]
+        self._saddles.append(Ledger(self.url, token))
+        self._saddles[-1].post("/api/saddle/heartbeat", {"host": name, "version": "0.9"})
+        return self._saddles[-1]
 
     def get(self, path: str) -> Any:
         return self._http.get(path).raise_for_status().json()
@@ -51,12 +60,12 @@ class Ledger:
     def goal(self, title: str, **more: Any) -> str:
         return str(self.post("/api/goals", {"title": title, **more})["id"])
 
-    def started_goal(self, title: str, session_id: str, **more: Any) -> tuple[str, str]:
-        """The ids of a goal that was started and of its run, on which a session works."""
+    def started_goal(self, title: str, session_id: str, by: Ledger | None = None, **more: Any) -> tuple[str, str]:
+        """The ids of a goal that was started and of its run, on which a session works, `by` a saddle or the owner."""
         goal_id = self.goal(title, **more)
         self.post(f"/api/goals/{goal_id}/start")
         run = self.get(f"/api/goals/{goal_id}")["run_task_id"]
-        self.open(session_id, run)
+        (by or self).open(session_id, run, agent="claude-code")
         return goal_id, run
 
     def open(self, session_id: str, task_id: str, **more: Any) -> None:

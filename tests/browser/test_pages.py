@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -10,6 +12,16 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.driving import OWNER_TOKEN, WAIT_MS, Ledger, serving
 
 REMARK = "It builds at last. The linker wanted more memory than the tests."
+LONGEST_FRAME_MS = """() => new Promise(resolve => {
+  let last = performance.now(), longest = 0;
+  const until = last + 2000;
+  const tick = now => {
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (now < until) requestAnimationFrame(tick); else resolve(longest);
+  };
+  requestAnimationFrame(tick);
+})"""
 HOSTILE = "<script>window.__pwned = 1</script><img src=x onerror=\"window.__pwned = 2; alert('x')\">"
 
 
@@ -123,12 +135,15 @@ def test_a_page_that_was_away_says_what_it_caught_up(browser: Browser, tmp_path:
     with serving(tmp_path, port=httpx.URL(ledger.url).port or 0) as ledger:
         ledger.push("coming-back", *((seq, "comment", {"body": f"Missed {seq}."}) for seq in range(3)))
         page.unroute("**/api/live**")
-        expect(page.locator("#live.live")).to_have_text("reconnected, 3 events caught up", timeout=WAIT_MS)
+        expect(page.locator("#notice")).to_contain_text("Connected again: 3 events caught up.", timeout=WAIT_MS)
+        expect(page.locator("#live.live")).to_have_text("live")
         expect(page.locator("main")).to_contain_text("Missed 2.")
+        page.get_by_role("button", name="Close").click()
+        expect(page.locator("#notice")).to_be_hidden()
         context.close()
 
 
-def test_a_form_being_filled_in_is_not_taken_away(server: Ledger, owner: Page) -> None:
+def test_a_form_being_filled_in_stays_while_the_page_goes_on(server: Ledger, owner: Page) -> None:
     goal, _ = server.started_goal("Leave me be", "typing")
     owner.goto(f"/goals/{goal}")
     expect(owner.locator("#live.live")).to_be_visible()
@@ -136,12 +151,152 @@ def test_a_form_being_filled_in_is_not_taken_away(server: Ledger, owner: Page) -
     reason = owner.get_by_label("Reason")
     reason.fill("no longer")
     server.push("typing", (0, "comment", {"body": "Still here."}))
-    expect(owner.locator("#live")).to_have_text("news waits while you select or type")
-    expect(reason).to_have_value("no longer")
-    reason.fill("")
     expect(owner.locator("main")).to_contain_text("Still here.")
-    expect(owner.locator("#live")).to_have_text("live")
+    expect(reason).to_have_value("no longer")
+    expect(reason).to_be_focused()
     expect(owner.locator("#ask-cancel")).to_have_attribute("open", "")
+
+
+def test_a_selection_and_an_unfolded_text_outlast_what_comes_in(server: Ledger, owner: Page) -> None:
+    goal, _ = server.started_goal("Hold on", "selected", brief="Long words. " * 60)
+    server.push("selected", (0, "comment", {"body": "Select these words."}))
+    owner.goto(f"/goals/{goal}")
+    expect(owner.locator("#live.live")).to_be_visible()
+    owner.locator("details.brief summary").click()
+    owner.locator(".narrative").get_by_text("Select these words.").evaluate(
+        "node => getSelection().selectAllChildren(node)"
+    )
+    server.push("selected", (1, "comment", {"body": "News."}))
+    expect(owner.locator(".narrative")).to_contain_text("News.")
+    assert owner.evaluate("getSelection().toString()") == "Select these words."
+    expect(owner.locator("details.brief")).to_have_attribute("open", "")
+
+
+def test_the_row_under_the_pointer_stays_there_when_rows_come_above_it(server: Ledger, owner: Page) -> None:
+    goal, _ = server.started_goal("Stay", "pointed")
+    server.push("pointed", *((seq, "comment", {"body": f"Remark number {seq}."}) for seq in range(40)))
+    owner.goto(f"/goals/{goal}")
+    expect(owner.locator("#live.live")).to_be_visible()
+    row = owner.get_by_text("Remark number 33.", exact=True)
+    row.hover()
+    stood = row.bounding_box()
+    server.push("pointed", *((seq, "comment", {"body": f"Remark number {seq}."}) for seq in range(40, 45)))
+    expect(owner.locator(".narrative")).to_contain_text("Remark number 44.")
+    moved = row.bounding_box()
+    assert stood is not None
+    assert moved is not None
+    assert abs(stood["y"] - moved["y"]) < 3
+
+
+def test_a_goal_is_seen_as_it_stood(server: Ledger, owner: Page) -> None:
+    goal, _ = server.started_goal("Look back", "looking-back")
+    for seq in range(4):
+        server.push("looking-back", (seq, "comment", {"body": f"Step {seq} is done."}))
+    owner.goto(f"/goals/{goal}")
+    slider = owner.get_by_label("As it stood")
+    expect(owner.locator("form.past output")).to_have_text("now")
+    slider.focus()
+    slider.press("ArrowLeft")
+    owner.wait_for_url("**/goals/*?at=*")
+    expect(owner.locator(".then")).to_contain_text("This is how it stood")
+    expect(owner.locator("main")).to_contain_text("Step 2 is done.")
+    assert "Step 3 is done." not in owner.locator(".narrative").inner_text()
+    expect(owner.locator("#live")).to_be_hidden()
+    assert owner.locator(".actions").count() == 0
+    owner.get_by_role("link", name="Back to now").click()
+    expect(owner.locator("main")).to_contain_text("Step 3 is done.")
+
+
+def test_a_long_output_is_fetched_on_demand(server: Ledger, owner: Page) -> None:
+    server.started_goal("Long output", "long-output")
+    output = "first\n" + "x" * 20_000 + "\x1b[31mred\x1b[0m" + "y" * 20_000 + "\nlast"
+    server.push(
+        "long-output",
+        (0, "tool_call", {"tool": "shell", "args": {"command": "make"}, "call_id": "c"}),
+        (1, "tool_result", {"call_id": "c", "output": output, "exit_code": 2}),
+    )
+    owner.goto("/sessions/long-output")
+    expect(owner.locator(".output")).to_contain_text("characters left out here")
+    owner.get_by_role("link", name="read all of it").click()
+    expect(owner.locator(".output .fg1")).to_have_text("red")
+    expect(owner).to_have_url(re.compile("/sessions/long-output$"))
+    assert len(owner.locator(".output").inner_text()) == len(output) - len("\x1b[31m\x1b[0m")
+
+
+def test_a_session_of_forty_thousand_events_is_walked_from_any_event(server: Ledger, owner: Page) -> None:
+    server.started_goal("A long one", "forty-thousand")
+    for start in range(0, 40_000, 10_000):
+        server.push(
+            "forty-thousand",
+            *(
+                (seq, "message", {"role": "assistant", "text": f"Word {seq}."})
+                for seq in range(start, start + 10_000)
+            ),
+        )
+    owner.goto("/sessions/forty-thousand?around=20000#e-20000")
+    expect(owner.locator("#e-20000")).to_be_in_viewport()
+    expect(owner.locator("#e-19999")).to_be_visible()
+    assert owner.locator(".entry").count() <= 200
+    owner.get_by_role("link", name="Earlier events").first.click()
+    expect(owner.locator("main")).to_contain_text("Word 19900.")
+    owner.get_by_role("link", name="The newest").first.click()
+    expect(owner.locator("main")).to_contain_text("Word 39999.")
+    owner.get_by_role("link", name="The beginning").first.click()
+    expect(owner.locator("#e--1")).to_be_visible()
+
+
+def test_a_long_session_stays_smooth_while_sixteen_saddles_push(server: Ledger, owner: Page) -> None:
+    server.started_goal("Busy", "busy")
+    words = [(seq, "message", {"role": "assistant", "text": f"Word {seq}."}) for seq in range(8_000)]
+    server.push("busy", *words)
+    for number in range(16):
+        server.open(f"busy-{number}", str(server.post("/api/tasks", {"title": f"Busy {number}"})["id"]))
+    ended = threading.Event()
+
+    def push(number: int) -> int:
+        pushed = 0
+        while not ended.is_set():
+            at = range(pushed, pushed + 20)
+            server.push(f"busy-{number}", *((seq, "comment", {"body": f"Saddle {number}, {seq}."}) for seq in at))
+            pushed += 20
+        return pushed
+
+    with ThreadPoolExecutor(16) as saddles:
+        pushes = [saddles.submit(push, number) for number in range(16)]
+        try:
+            owner.goto("/sessions/busy?around=4000#e-4000")
+            expect(owner.locator("#e-4000")).to_be_in_viewport()
+            owner.get_by_role("link", name="Later events").first.click()
+            expect(owner.locator("main")).to_contain_text("Word 4180.")
+            owner.goto("/")
+            expect(owner.locator("#live.live")).to_be_visible()
+            first = owner.locator("#facts").inner_text()
+            expect(owner.locator("#facts")).not_to_have_text(first)
+            stalls = owner.evaluate(LONGEST_FRAME_MS)
+        finally:
+            ended.set()
+        assert all(pushed.result() > 100 for pushed in pushes)
+    assert stalls < 500
+
+
+def test_a_failure_says_who_delivered_it_and_leads_to_each(server: Ledger, owner: Page) -> None:
+    goal, run = server.started_goal("Fail often", "failing-1")
+    server.open("failing-2", run)
+    for session, times in (("failing-1", 3), ("failing-2", 2)):
+        for _ in range(times):
+            server.result(session, "failed", "out of memory")
+    owner.goto("/")
+    expect(owner.locator("#failed")).to_contain_text("× 5 deliveries, 2 sessions")
+    owner.goto(f"/goals/{goal}")
+    owner.locator(".row details.times summary").click()
+    owner.get_by_role("link", name="failing-2").first.click()
+    expect(owner.locator("main")).to_contain_text("out of memory")
+
+
+def test_a_login_that_has_run_out_says_so(server: Ledger, owner: Page) -> None:
+    owner.context.add_cookies([{"name": "ledgerd", "value": "stale", "url": server.url}])
+    owner.goto("/tasks")
+    expect(owner.get_by_role("alert")).to_contain_text("Your login has run out")
 
 
 def test_an_owner_starts_and_cancels_a_goal_on_its_page(server: Ledger, owner: Page) -> None:

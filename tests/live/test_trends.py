@@ -115,3 +115,16 @@ def test_what_there_is_no_plot_of_is_not_found(reader: httpx.Client) -> None:
 def test_trends_take_a_token(nobody: httpx.Client, saddle: httpx.Client) -> None:
     assert_problem(nobody.get("/trends/cost.csv"), 401)
     assert_problem(saddle.get("/trends/cost.csv"), 403)
+
+
+def test_a_goal_says_what_each_of_its_tasks_cost(owner: httpx.Client, saddle: httpx.Client) -> None:
+    goal_id = created(owner, "goals")["id"]
+    session_id, task_id = opened(saddle, task={"title": "t", "goal_id": goal_id})
+    push(saddle, session_id, [event(0, "usage", {"message_id": "a", "model": "gpt-5", "output_tokens": 10**5})])
+    goal = owner.get(f"/api/goals/{goal_id}").json()
+    [task] = goal["tasks"]
+    assert task["usage"] == goal["usage"]
+    assert (task["usage"]["cost_usd"], task["usage"]["cost_estimated"]) == (pytest.approx(1.0, rel=0.9), True)
+    [session] = owner.get(f"/api/tasks/{task_id}").json()["sessions"]
+    assert session["usage"] == goal["usage"]
+    assert "about $" in owner.get(f"/goals/{goal_id}", headers={"Accept": "text/html"}).text

@@ -1,19 +1,26 @@
-// Keeps a page current: hears from the server that the page's root has moved, and takes over what is new.
+// Keeps a page current: hears from the server that the page's root has moved, and patches what is new into place.
 
+import { patch } from "./patch.js";
+import { slidePast } from "./past.js";
 import { tellTimes } from "./times.js";
+import { readWhole } from "./whole.js";
 
-const REFRESH_MS_MIN = 1000;
+const REST_MS_MIN = 200; // between two looks at the server,
+const REST_PER_COST = 2; // and this many times as long as the last one took
 const AGES_MS = 10_000;
-const HELD = "news waits while you select or type";
+const NOTICE_MS = 30_000;
 const root = document.body.dataset.root;
 
-let refreshing = false; // a fetch is on its way
+let looking = false; // a fetch is on its way
 let wanted = false; // something moved since the last fetch began
-let refreshedAt = 0;
+let restUntil = 0;
 let timer = null;
+let pointer = null;
 
 tellTimes(document);
 setInterval(() => tellTimes(document), AGES_MS);
+slidePast(document);
+readWhole(document);
 if (root !== undefined) listen();
 
 function listen() {
@@ -21,7 +28,7 @@ function listen() {
   if (root) query.set("root", root);
   if (document.body.dataset.cursor) query.set("after", document.body.dataset.cursor);
   const source = new EventSource(`/api/live?${query}`);
-  let away = false;
+  let away = 0;
   source.addEventListener("hello", () => {
     say("live");
     want(); // the page names no cursor: something may have moved before the server began to listen
@@ -29,15 +36,19 @@ function listen() {
   source.addEventListener("moved", want);
   source.addEventListener("caught-up", (message) => {
     const { roots, all, events } = JSON.parse(message.data);
-    say("live", away ? `reconnected, ${events} ${events === 1 ? "event" : "events"} caught up` : "live");
-    away = false;
+    say("live");
+    if (away) notify(`Connected again: ${events === 1 ? "one event" : `${events} events`} caught up.`);
+    away = 0;
     if (all || roots.length) want();
   });
   source.addEventListener("error", () => {
-    away = true;
+    away ||= Date.now();
     if (source.readyState === EventSource.CLOSED) say("lost", "not live; load the page again");
     else say("away", "reconnecting …");
   });
+  document.addEventListener("visibilitychange", () => wanted && want());
+  document.addEventListener("pointermove", ({ clientX, clientY }) => (pointer = [clientX, clientY]), { passive: true });
+  document.documentElement.addEventListener("pointerleave", () => (pointer = null));
 }
 
 function say(state, text = "live") {
@@ -48,71 +59,70 @@ function say(state, text = "live") {
   live.textContent = text;
 }
 
-function want() {
-  wanted = true;
-  if (refreshing || timer !== null) return;
-  timer = setTimeout(refresh, Math.max(0, refreshedAt + REFRESH_MS_MIN - Date.now()));
+function notify(text) {
+  const notice = document.getElementById("notice");
+  const close = document.createElement("button");
+  close.type = "button";
+  close.textContent = "Close";
+  close.addEventListener("click", () => (notice.hidden = true));
+  notice.replaceChildren(text, close);
+  notice.hidden = false;
+  setTimeout(() => (notice.hidden = true), NOTICE_MS);
 }
 
-async function refresh() {
+function want() {
+  wanted = true;
+  if (looking || timer !== null || document.hidden) return;
+  timer = setTimeout(look, Math.max(0, restUntil - performance.now()));
+}
+
+async function look() {
   timer = null;
-  if (busy()) {
-    say("live", HELD);
-    timer = setTimeout(refresh, REFRESH_MS_MIN);
-    return;
-  }
-  if (document.getElementById("live")?.textContent === HELD) say("live");
   wanted = false;
-  refreshing = true;
-  refreshedAt = Date.now();
+  looking = true;
+  const started = performance.now();
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (response.redirected) location.reload(); // the login has run out
-    else if (response.ok) replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+    else if (response.ok) take(new DOMParser().parseFromString(await response.text(), "text/html"));
   } catch {
     wanted = true; // the network broke; the event source says so
   } finally {
-    refreshing = false;
+    looking = false;
+    const now = performance.now();
+    restUntil = now + Math.max(REST_MS_MIN, REST_PER_COST * (now - started));
     if (wanted) want();
   }
 }
 
-// Nothing is taken from under somebody who is selecting text or filling in a form.
-function busy() {
-  const main = document.querySelector("main");
-  const selection = document.getSelection();
-  if (selection && !selection.isCollapsed && main.contains(selection.anchorNode)) return true;
-  return [...main.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
-}
-
-function replace(fresh) {
-  const old = document.querySelector("main");
-  const main = fresh.querySelector("main");
-  if (!main) return;
+function take(fresh) {
+  if (!fresh.querySelector("main")) return;
   tellTimes(fresh);
-  const toggled = new Map([...old.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));
-  for (const details of main.querySelectorAll("details[id]")) {
-    if (toggled.has(details.id)) details.open = toggled.get(details.id);
+  slidePast(fresh);
+  const anchor = heldInPlace();
+  for (const selector of ["main", "#facts"]) {
+    const [old, next] = [document.querySelector(selector), fresh.querySelector(selector)];
+    if (old && next) patch(old, next);
   }
-  const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
-  const held = anchor(old);
-  old.replaceWith(document.adoptNode(main));
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-  if (held) hold(held);
+  if (anchor) hold(anchor);
   document.title = fresh.title;
-  for (const selector of ["#facts", 'link[rel="icon"]']) {
-    document.querySelector(selector)?.replaceWith(document.adoptNode(fresh.querySelector(selector)));
-  }
+  const icon = document.querySelector('link[rel="icon"]');
+  const href = fresh.querySelector('link[rel="icon"]').getAttribute("href");
+  if (icon.getAttribute("href") !== href) icon.setAttribute("href", href);
 }
 
-// The first thing in view that has a name, and how far down it stands: what must not move when rows come above it.
-function anchor(main) {
-  if (window.scrollY === 0) return null;
-  for (const element of main.querySelectorAll("[id]")) {
-    const { top, bottom, height } = element.getBoundingClientRect();
-    if (height && bottom > 0) return { id: element.id, top };
-  }
-  return null;
+// What must not move when rows come above it: the row under the pointer, else the first thing in view of a page that
+// has been scrolled.
+function heldInPlace() {
+  const main = document.querySelector("main");
+  const pointed = pointer && document.elementFromPoint(...pointer)?.closest("main [id]");
+  const held = pointed || (window.scrollY > 0 && [...main.querySelectorAll("[id]")].find(inView));
+  return held ? { id: held.id, top: held.getBoundingClientRect().top } : null;
+}
+
+function inView(element) {
+  const { bottom, height } = element.getBoundingClientRect();
+  return height > 0 && bottom > 0;
 }
 
 function hold({ id, top }) {

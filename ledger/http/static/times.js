@@ -17,7 +17,7 @@ function age(when, now) {
   return `${Math.floor(seconds / length)} ${unit}`;
 }
 
-function clock(when, now, seconds) {
+export function clock(when, now, seconds = false) {
   const two = (number) => String(number).padStart(2, "0");
   const time = [when.getHours(), when.getMinutes(), ...(seconds ? [when.getSeconds()] : [])].map(two).join(":");
   if (when.toDateString() === now.toDateString()) return time;

@@ -104,8 +104,8 @@ async def test_a_reader_that_pages_while_writers_commit_sees_every_event_once(st
             await moved.wait()
 
     reader = asyncio.create_task(read())
-    await asyncio.gather(*[_push_in_chunks(store, f"s{n}", str(n)) for n in range(4)])
+    await asyncio.gather(*[_push_in_chunks(store, f"s{n}", str(n)) for n in range(8)])
     written.set()
     moved.set()
     await asyncio.wait_for(reader, 30)
-    assert sorted(keys(seen)) == sorted((f"s{n}", seq) for n in range(4) for seq in range(-1, CHUNKS * CHUNK))
+    assert sorted(keys(seen)) == sorted((f"s{n}", seq) for n in range(8) for seq in range(-1, CHUNKS * CHUNK))

@@ -7,7 +7,7 @@ import re
 from msgspec.structs import replace
 
 from ledger.events.kinds import SESSION_OPENED
-from ledger.store.base import Checkpoint, Heads, Opening, Store, Token, Write
+from ledger.store.base import Checkpoint, DeliveryTotals, Heads, Opening, Store, Token, Write
 from tests.store.building import event, events, keys, open_session, opening, push, roots_of_one_bucket, whole_feed
 
 
@@ -94,3 +94,17 @@ async def test_what_a_listener_is_told_of_can_be_read(store: Store) -> None:
     assert heard == [await store.heads()]
     [opened] = await whole_feed(store)
     assert (opened.kind, keys([opened])) == (SESSION_OPENED, [("s", -1)])
+
+
+async def test_delivery_totals_count_what_each_saddle_delivered_over_all_roots(store: Store) -> None:
+    assert await store.delivery_totals() == []
+    await push(store, "@task/1", event(0), opening=Opening("task/1", "1", "owner"))
+    await push(store, "s", *events(1, 2), opening=opening("1"))
+    await push(store, "s", event(0), event(1), event(2, '"other"'))
+    await push(store, "t", event(0), opening=opening("2"))
+    await open_session(store, "u", "3")
+    await push(store, "v", *events(0, 1), opening=opening("4", saddle="beta"))
+    assert await store.delivery_totals() == [
+        DeliveryTotals("alpha", 3, 7, deliveries=3, duplicates=1, conflicts=1, late=1, results_repeated=0),
+        DeliveryTotals("beta", 1, 3, deliveries=1, duplicates=0, conflicts=0, late=0, results_repeated=0),
+    ]

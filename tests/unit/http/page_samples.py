@@ -6,16 +6,21 @@ from typing import Any
 
 NOW = 1_764_555_000_000_000_000  # 2025-12-01T02:10:00Z
 AT = "2025-12-01T02:07:30.25Z"
-OWNER = {"name": "owner", "role": "owner", "csrf": "csrf-of-the-owner"}
-READER = {"name": "wallboard", "role": "reader", "csrf": "csrf-of-the-reader"}
+OWNER = {"who": "owner", "role": "owner", "csrf": "csrf-of-the-owner"}
+READER = {"who": "wallboard, reader", "role": "reader", "csrf": "csrf-of-the-reader"}
 USAGE = {
     "input_tokens": 1200,
     "output_tokens": 48,
     "cache_read_tokens": 7,
     "cache_write_tokens": 3,
     "cost_usd": 3.07,
+    "cost_estimated": False,
+    "unpriced_models": [],
 }
+DID = {"messages": 3, "tool_calls": 9, "failed_calls": 2, "first_prompt": "Fuzz it.", "last_words": "It holds."}
+CAME = {"session_id": "s-1", "deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2}
 INTEGRITY = {"deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2, "skew": 1.5}
+CURRENT = {"current_command": "cargo test", "current_since": AT}
 BLOCK = {"reason": "waits for the key", "at": AT, "actor": "owner"}
 
 
@@ -64,9 +69,27 @@ def goal(**more: Any) -> dict[str, Any]:
         "current_since": AT,
         "run_task_id": "12",
         "tasks": [
-            {"id": "12", "kind": "goal_run", "title": "Port", "status": "working", "attempt": 2, "summary": None},
-            {"id": "13", "kind": "task", "title": "Fuzz it", "status": "failed", "attempt": 1, "summary": "oom"},
+            {
+                "id": "12",
+                "kind": "goal_run",
+                "title": "Port",
+                "status": "working",
+                "attempt": 2,
+                "summary": None,
+                "usage": USAGE,
+            },
+            {
+                "id": "13",
+                "kind": "task",
+                "title": "Fuzz it",
+                "status": "failed",
+                "attempt": 1,
+                "summary": "oom",
+                "usage": USAGE,
+            },
         ],
+        "agents": [{"agent": "codex", "host": "mole", "sessions": 2}],
+        "arrivals": [CAME],
         "events": [row("goal-created", "Port the parser", session_id="@goal/7", task_id=None)],
         "older": None,
         "usage": USAGE,
@@ -77,6 +100,11 @@ def goal(**more: Any) -> dict[str, Any]:
         "digest": "ab" * 32,
         **more,
     }
+
+
+def past() -> list[dict[str, Any]]:
+    """Moments of a goal's history."""
+    return [{"cursor": cursor, "at": AT, "kind": "goal-started"} for cursor in ("c1", "c2", "c3")]
 
 
 def task(**more: Any) -> dict[str, Any]:
@@ -114,8 +142,12 @@ def task(**more: Any) -> dict[str, Any]:
                 "resumed_from": "s-0",
                 "parent_session_id": None,
                 "opened_at": AT,
+                "same_run_as": None,
+                "usage": USAGE,
+                **DID,
             }
         ],
+        "arrivals": [CAME],
         "current_command": None,
         "current_since": None,
         "events": [row("task-failed", "out of memory", task_id="13")],
@@ -145,6 +177,8 @@ def session(**more: Any) -> dict[str, Any]:
         "resumed_from": "s-0",
         "parent_session_id": "s-top",
         "children": ["s-2"],
+        "same_run_as": None,
+        **DID,
         "opened_at": AT,
         "last_at": AT,
         "events": 3,
@@ -197,11 +231,16 @@ def fleet(**more: Any) -> dict[str, Any]:
             {"name": "harbour", "host": "mole", "version": "1", "last_contact": AT, "working": 1, "sessions": 2}
         ],
         "needs_you": [{**named, "question": "May I migrate?", "since": AT, "saddle": "harbour"}],
-        "failed": [{**named, "goal_id": None, "summary": "oom", "at": AT, "attempt": 2, "copies": 115}],
-        "silent": [{**named, "session_id": "s-1", "since": AT, "saddle": "harbour"}],
-        "running": [{**goal_item, "since": AT}],
-        "ended": [{**goal_item, "kind": "task", "status": "failed", "ended_at": AT}],
+        "failed": [
+            {**named, "goal_id": None, "summary": "oom", "at": AT, "attempt": 2, "copies": 4, "deliveries": 115}
+        ],
+        "silent": [{**named, "session_id": "s-1", "since": AT, "saddle": "harbour", **CURRENT}],
+        "running": [{**goal_item, "since": AT, "cost_usd": 2.14, "cost_estimated": False, **CURRENT}],
+        "ended": [{**goal_item, "kind": "task", "status": "failed", "started_at": AT, "ended_at": AT}],
         "counts": {"goals": {"waiting": 1}, "tasks": {}, "sessions": {}},
+        "integrity": {"deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2},
+        "log_events": 48_211,
+        "cursor": "c1",
         "at": AT,
         **more,
     }

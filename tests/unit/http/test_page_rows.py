@@ -1,59 +1,43 @@
 from __future__ import annotations
 
-from ledger.events.model import END_SEQ
-from ledger.http.page_rows import is_end_slot, narrative_rows, session_entries
-from tests.unit.http.page_samples import event, row
+from ledger.http.page_rows import DEPTH_MAX, narrative_rows, session_tree
+from tests.unit.http.page_samples import row
 
 
-def call(seq: int, command: str, call_id: str | None = None) -> dict[str, object]:
-    return event(seq, "tool_call", {"tool": "shell", "args": {"command": command}, "call_id": call_id})
+def tree(*parents: tuple[str, str | None]) -> list[tuple[int, str]]:
+    sessions = [{"session_id": name, "parent_session_id": parent} for name, parent in parents]
+    return [(depth, session["session_id"]) for depth, session in session_tree(sessions)]
 
 
-def result(seq: int, output: str, call_id: str | None = None) -> dict[str, object]:
-    return event(seq, "tool_result", {"output": output, "call_id": call_id})
-
-
-def outputs(*events: dict[str, object]) -> list[tuple[int, str]]:
-    """Of each entry its seq and what its result put out."""
-    return [(entry.seq, entry.result.outputs[0][1] if entry.result else "") for entry in session_entries(events)]
-
-
-def test_results_are_folded_into_the_calls_of_their_ids() -> None:
-    found = outputs(call(0, "a", "x"), call(1, "b", "y"), result(2, "of b", "y"), result(3, "of a", "x"))
-    assert found == [(0, "of a"), (1, "of b")]
-
-
-def test_a_result_without_an_id_belongs_to_the_last_open_call() -> None:
-    assert outputs(call(0, "a"), result(1, "of a"), call(2, "b"), result(3, "of b")) == [(0, "of a"), (2, "of b")]
-
-
-def test_a_result_whose_call_is_not_on_the_page_stands_alone() -> None:
-    assert outputs(result(7, "late", "gone"), call(8, "a", "x")) == [(7, "late"), (8, "")]
-
-
-def test_arguments_are_repeated_only_where_the_line_does_not_say_them_all() -> None:
-    short, long = session_entries([call(0, "make"), call(1, "make\nmake test")])
-    assert (short.line, short.body) == ("make", "")
-    assert long.line == "make make test"
-    assert "make\\nmake test" in long.body
-
-
-def test_payloads_of_any_shape_make_an_entry() -> None:
-    odd = [None, "text", 5, [1], {"tool": {"x": 1}, "args": [1], "text": [2], "exit_code": "nine"}]
-    kinds = ["tool_call", "tool_result", "message", "comment", "error", "usage", "result", "waiting", "x"]
-    events = [
-        event(seq, kind, payload) for kind in kinds for seq, payload in enumerate(odd, len(odd) * kinds.index(kind))
+def test_each_child_stands_below_its_parent() -> None:
+    assert tree(("a", None), ("b", None), ("a1", "a"), ("b1", "b"), ("a11", "a1"), ("a2", "a")) == [
+        (0, "a"),
+        (1, "a1"),
+        (2, "a11"),
+        (1, "a2"),
+        (0, "b"),
+        (1, "b1"),
     ]
-    assert session_entries(events)[0].shape == "exchange"
 
 
-def test_an_event_without_a_time_stands_at_its_recording() -> None:
-    assert session_entries([event(0, "x", {}, at=None, recorded_at="2025-01-01T00:00:00Z")])[0].at.startswith("2025")
+def test_a_child_of_somebody_else_stands_for_itself() -> None:
+    assert tree(("a", "elsewhere"), ("b", None)) == [(0, "a"), (0, "b")]
 
 
-def test_the_end_slot_is_told_from_other_places() -> None:
-    assert is_end_slot(END_SEQ)
-    assert not is_end_slot(END_SEQ - 1)
+def test_sessions_that_are_each_others_parents_are_shown_all_the_same() -> None:
+    assert sorted(name for _, name in tree(("a", "b"), ("b", "a"), ("c", None))) == ["a", "b", "c"]
+
+
+def test_a_long_line_of_descent_is_drawn_at_a_bounded_depth() -> None:
+    line = [("s0", None), *((f"s{number}", f"s{number - 1}") for number in range(1, 50))]
+    assert max(depth for depth, _ in tree(*line)) == DEPTH_MAX
+
+
+def test_an_attempt_that_another_followed_is_told_by_its_number() -> None:
+    rows = [row("goal-failed", "no", task_id="12", attempt=1, tried_again=True), row("goal-failed", "no")]
+    assert [shown.head for shown in narrative_rows(rows, {})] == ["Attempt 1 failed.", "The goal failed."]
+    (further,) = narrative_rows([row("task-failed", "no", task_id="13", attempt=2, tried_again=True)], {"13": "Fuzz"})
+    assert further.head == "Fuzz: attempt 2 failed."
 
 
 def test_every_kind_of_row_is_told_in_words() -> None:

@@ -27,13 +27,14 @@ HOSTILE = (
     "../../x?y#z",
 )
 TAGS = words(
-    """a aside b bdi body br button code dd details div dl dt footer form h1 h2 h3 head header html input label li
-    link main meta nav ol p pre script section small span summary sup table tbody td th thead time title tr ul"""
+    """a abbr aside b bdi body br button code dd details div dl dt footer form h1 h2 h3 head header html input label
+    li link main meta nav ol option p pre script section select small span summary sup table
+    tbody td th thead time title tr ul"""
 )
 ATTRIBUTES = words(
-    """action aria-current aria-label autocomplete autofocus charset class content data-cursor data-root
-    data-show datetime for hidden href id lang maxlength method name open placeholder rel required reversed role
-    spellcheck src tabindex title type value"""
+    """action aria-current aria-keyshortcuts aria-label autocomplete autofocus charset class content data-at
+    data-cursor data-hold data-part data-root data-show datetime for hidden href id lang maxlength method name open
+    placeholder rel required reversed role selected spellcheck src tabindex title type value"""
 )
 OPEN_ENDED = frozenset({"br", "input", "link", "meta"})
 
@@ -99,6 +100,12 @@ PAGES: dict[str, Callable[[Callable[[Any], Any]], str]] = {
     "no goals": lambda f: rendering.goals_page({"items": [], "next": None}, OWNER, now=NOW, status=f("done")),
     "no tasks": lambda f: rendering.tasks_page({"items": [], "next": None}, OWNER, now=NOW, status=f("done")),
     "goal": lambda f: rendering.goal_page(f(samples.goal(events=ALL_ROWS)), OWNER, now=NOW),
+    "goal as it stood": lambda f: rendering.goal_page(
+        f(samples.goal(events=ALL_ROWS)), OWNER, now=NOW, past=f(samples.past()), then="c1"
+    ),
+    "event": lambda f: rendering.event_page(
+        f(samples.session()), event(4, "tool_result", {"output": f("x" * 5000)}), OWNER, now=NOW
+    ),
     "task": lambda f: rendering.task_page(f(samples.task(events=ALL_ROWS)), OWNER, now=NOW),
     "login": lambda f: rendering.login_page(now=NOW, problem=f("no"), next_path=f("/goals/7")),
     "problem": lambda f: rendering.problem_page(404, f("Gone"), f("no goal"), f("look"), f(OWNER), now=NOW),
@@ -135,7 +142,7 @@ def test_no_field_of_any_page_is_markup(page: str, poison: str) -> None:
             assert address is None or address.startswith(("#", "?", "/")), address
             assert not (address or "").startswith("//")
         if tag == "script":
-            assert attributes["src"] in ("/static/live.js", "/static/login.js")
+            assert attributes["src"] in ("/static/live.js", "/static/login.js", "/static/find.js")
     shown = "".join(parsed.texts) + "".join("".join(attributes.values()) for _, attributes in parsed.tags)
     assert not any(ord(character) < 32 and character not in "\n\t" for character in shown)
     assert not any(mark in shown for mark in "\x7f\x9b\u202e\u2066\u200f\ud83d")
@@ -193,9 +200,13 @@ def test_footnotes_are_numbered_from_the_oldest() -> None:
 
 def test_a_failure_says_its_explanation_once_and_how_often_it_came() -> None:
     goal = {"status": "failed", "summary": "the harness collapsed", "ended_at": samples.AT}
-    page = goal_page(events=[row("goal-failed", "the harness collapsed", copies=115)], **goal)
-    assert page.text.count("the harness collapsed") == 1
-    assert "× 115" in page.text
+    said_by = ["s-1", "s-2"]
+    failed = row("goal-failed", "the harness collapsed\nsignal 9", copies=4, deliveries=115, said_by=said_by)
+    page = goal_page(events=[failed], **goal)
+    assert page.text.count("signal 9") == 1
+    assert "× 115 deliveries, 4 sessions" in page.text
+    assert "and 2 more" in page.text
+    assert any(attributes.get("href", "").startswith("/sessions/s-2?from=") for _, attributes in page.tags)
 
 
 def test_a_row_said_once_counts_no_copies() -> None:
@@ -223,12 +234,13 @@ def test_the_open_decisions_are_buttons_of_the_owner_and_carry_the_csrf_token() 
     forms = [attributes for tag, attributes in page.tags if tag == "form"]
     assert {"method": "post", "action": "/goals/7/cancel"} in forms
     tokens = [attributes["value"] for tag, attributes in page.tags if tag == "input" and attributes["name"] == "csrf"]
-    assert tokens == [OWNER["csrf"]] * len(forms)
+    assert tokens == [OWNER["csrf"]] * sum(form["method"] == "post" for form in forms)
 
 
 def test_a_reader_is_offered_no_decisions() -> None:
     page = Parsed(rendering.goal_page(samples.goal(), READER, now=NOW))
-    assert [attributes["action"] for tag, attributes in page.tags if tag == "form"] == ["/logout"]
+    forms = [attributes for tag, attributes in page.tags if tag == "form"]
+    assert [form["action"] for form in forms if form["method"] == "post"] == ["/logout"]
 
 
 def test_older_rows_are_a_link_away() -> None:
@@ -277,7 +289,61 @@ def test_a_long_output_is_cut_and_the_rest_a_link_away() -> None:
     assert "first line" in text
     assert "last line" in text
     assert f"{len(output) - rendering.INLINE_CHARS_MAX:,} characters left out" in text
-    assert any(attributes.get("href") == "/api/sessions/s-1/events?from=4&limit=1" for _, attributes in page.tags)
+    assert any(attributes.get("href") == "/sessions/s-1?whole=4" for _, attributes in page.tags)
+
+
+def test_the_page_of_one_event_has_all_of_its_text() -> None:
+    output = "first line\n" + "x" * 100_000 + "\nlast line"
+    html = rendering.event_page(
+        samples.session(), event(4, "tool_result", {"output": output, "exit_code": 0}), OWNER, now=NOW
+    )
+    assert "x" * 100_000 in html
+    assert "left out" not in html
+
+
+def test_a_long_text_and_the_whole_of_it_are_known_by_the_same_name() -> None:
+    said = event(4, "tool_result", {"stdout": "x" * 9_000, "stderr": "y" * 9_000})
+    whole = Parsed(rendering.event_page(samples.session(), said, OWNER, now=NOW))
+    for page in (session_page([said]), whole):
+        names = [attributes["data-part"] for _, attributes in page.tags if "data-part" in attributes]
+        assert names == ["4 stdout", "4 stderr"]
+
+
+def test_a_goal_as_it_stood_says_so_and_offers_no_decisions_and_no_news() -> None:
+    html = rendering.goal_page(samples.goal(), OWNER, now=NOW, past=samples.past(), then="c2")
+    page = Parsed(html)
+    assert "This is how it stood 1 Dec 02:07:30" in page.text or "This is how it stood 02:07:30" in page.text
+    body = next(attributes for tag, attributes in page.tags if tag == "body")
+    assert body == {}
+    assert page.classed("actions") == []
+    chosen = [attributes["value"] for tag, attributes in page.tags if tag == "option" and "selected" in attributes]
+    assert chosen == ["c2"]
+
+
+def test_a_session_says_what_was_asked_and_what_was_said_last() -> None:
+    for page in (task_page(), session_page([])):
+        assert "Fuzz it." in page.text
+        assert "It holds." in page.text
+        assert "3 messages, 9 calls, 2 failed, $ 3.07" in page.text
+
+
+def test_counts_lead_to_the_sessions_they_are_of() -> None:
+    addresses = {attributes.get("href") for _, attributes in goal_page().tags}
+    assert {"/sessions/s-1#missing", "/sessions/s-1#conflicts"} <= addresses
+
+
+def test_what_is_silent_says_its_last_words_and_stands_so_among_what_runs() -> None:
+    runs = [{**samples.fleet()["running"][0], "status": "running"}]
+    page = Parsed(rendering.home_page(samples.fleet(running=runs), OWNER, now=NOW))
+    assert "Last said: cargo test" in page.text
+    assert "Silent, 2 min" in page.text
+    assert len(page.classed("silent")) == 1
+
+
+def test_what_ended_longer_than_a_day_ago_stands_apart() -> None:
+    old = {**samples.fleet()["ended"][0], "id": "8", "ended_at": "2025-11-29T00:00:00Z"}
+    page = Parsed(rendering.home_page(samples.fleet(ended=[*samples.fleet()["ended"], old]), OWNER, now=NOW))
+    assert page.text.index("Ended in the last 24 hours") < page.text.index("Ended before")
 
 
 def test_ten_thousand_colour_changes_leave_the_page_small() -> None:
@@ -305,8 +371,10 @@ def test_what_was_lost_to_a_conflict_is_shown_on_the_session() -> None:
 
 def test_ids_with_slashes_and_marks_keep_to_their_own_link() -> None:
     page = goal_page(events=[row("comment", "Hello.", session_id="a/../b?c#d")])
-    links = [attributes["href"] for _, attributes in page.tags if "sessions" in attributes.get("href", "")]
-    assert links == ["/sessions/a%2F..%2Fb%3Fc%23d?from=5#e-5"]
+    links = [
+        attributes["href"] for _, attributes in page.tags if "/b" in attributes.get("href", "").replace("%2F", "/")
+    ]
+    assert links == ["/sessions/a%2F..%2Fb%3Fc%23d?around=5#e-5"]
 
 
 def test_times_are_relative_in_a_time_element_that_says_the_instant() -> None:

@@ -1,0 +1,4 @@
+-- YugabyteDB takes the tables above as they are: it hashes the first column of each key, the bucket, and keeps the rest
+-- in order, so a bucket's log lies in one tablet; `fillfactor` is accepted there and ignored. Turn READ COMMITTED on
+-- (yb_enable_read_committed_isolation, off by default before v2025.2). Without it a transaction that had to wait for
+-- another is refused and ledgerd tries it again, which costs time and nothing else.
