@@ -140,9 +140,9 @@ class Writer:
                     _refuse(taken, error)
 
     async def _gather(self) -> None:
-        """Waits a moment for those who are about to come back: everybody whose append was answered just now, until half
-        of them and of those who wait already are there. Otherwise a single one is written alone while all the others
-        come in, again and again. Somebody who is alone is not kept waiting."""
+        """Waits a moment for those who are about to come back, everybody whose append was answered just now, until
+        half of them and of those who wait already are there. Otherwise a single one is written alone while all the
+        others come in, again and again. Somebody who is alone is not kept waiting."""
         self._enough = (self._answered + len(self._waiting) + 1) // 2
         if len(self._waiting) >= self._enough or self._waiting_events >= _GROUP_EVENTS_MAX:
             return

@@ -12,7 +12,7 @@ from ledger.errors import InvalidField, MalformedBody
 from ledger.events.content import content_digest
 from ledger.events.decode import decode_body, decode_chunk, new_event
 from ledger.events.model import Limits
-from ledger.events.wire import AskIn, DecisionIn, GoalIn, HeartbeatIn, OpenIn, ResultIn, TaskIn
+from ledger.events.wire import AskIn, ChunkIn, DecisionIn, GoalIn, OpenIn, ResultIn, TaskIn
 from tests.unit.events.json_texts import ANYTHING, strict
 
 
@@ -60,7 +60,7 @@ def test_not_a_number_is_null_and_so_may_be_no_value() -> None:
         (b'{"title":7}', GoalIn, "title"),
         (b'{"task":{"title":7}}', OpenIn, "task.title"),
         (b'{"task":{"id":true}}', OpenIn, "task.id"),
-        (b'{"sessions":["a",1,null]}', HeartbeatIn, "sessions[2]"),
+        (b'{"session_id":"s","events":[{"seq":1,"kind":"k"},7]}', ChunkIn, "events[1]"),
         (b'{"session_id":"s"}', ResultIn, "state"),
     ],
 )
