@@ -1,15 +1,15 @@
 """Follows the whole log by cursor, for what is derived from all of it: the search index, the trends.
 
-A follower gives way: it reads little at a time, rests after each batch for three times as long as that took, and
-once it has caught up it lets news gather, so that many small commits are one batch. It holds no lock, and no append
-waits for it. What it feeds stands at a cursor of its own, so nothing is missed or counted twice over restarts.
+A follower gives way: it reads little at a time, rests after each batch for as long as that took, for twenty times as
+long while the server is busy, and once it has caught up it lets news gather, so that many small commits are one batch. It
+holds no lock, and no append waits for it. What it feeds stands at a cursor of its own, so nothing is missed or counted twice over restarts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 EVENTS_AT_ONCE = 200
 SETTLE_S = 0.5
-_REST = 3
+_REST_QUIET, _REST_BUSY = 1, 20
 _RETRY_S_FIRST, _RETRY_S_MAX = 1.0, 60.0
 _CHECKPOINT_AFTER_EVENTS = 50_000
 
@@ -49,10 +49,18 @@ class Follower:
     """One background task for one consumer, so that one that fails holds up no other."""
 
     def __init__(
-        self, store: Store, consumer: Consumer, *, settle_s: float = SETTLE_S, retry_s: float = _RETRY_S_FIRST
+        self,
+        store: Store,
+        consumer: Consumer,
+        *,
+        busy: Callable[[], bool] = lambda: False,
+        settle_s: float = SETTLE_S,
+        retry_s: float = _RETRY_S_FIRST,
     ) -> None:
+        """`busy` says whether the server has something better to do right now."""
         self._store = store
         self._consumer = consumer
+        self._busy = busy
         self._settle_s = settle_s
         self._retry_s = retry_s
         self._news = asyncio.Event()
@@ -103,7 +111,7 @@ class Follower:
                 continue
             heads = _after(heads, events)
             await self._consumer.take(events, heads)
-            rest_s = _REST * (now() - began_s)
+            rest_s = (_REST_BUSY if self._news.is_set() or self._busy() else _REST_QUIET) * (now() - began_s)
             caught_up = len(events) < EVENTS_AT_ONCE
             await asyncio.sleep(max(rest_s, self._settle_s) if caught_up else rest_s)
 

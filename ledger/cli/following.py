@@ -45,9 +45,13 @@ async def search_index(store: Store, url: str) -> AsyncIterator[SearchIndex | No
 @asynccontextmanager
 async def followed(services: Services) -> AsyncIterator[None]:
     """Follows the log while the block runs, then keeps what was folded."""
-    followers = [Follower(services.store, services.trends)]
+
+    def busy() -> bool:
+        return services.admission.in_flight_bytes > 0
+
+    followers = [Follower(services.store, services.trends, busy=busy)]
     if services.search is not None:
-        followers.append(Follower(services.store, Indexing(services.search)))
+        followers.append(Follower(services.store, Indexing(services.search), busy=busy))
     for follower in followers:
         follower.start()
     try:
