@@ -70,8 +70,8 @@ class Scenario:
         self.server.start()
 
     def serve(self, store: str, name: str, **how: Any) -> Server:
-        """One more server, on another store, with the same owner's token; started, and there until the run ends. `name`
-        is that of its folder."""
+        """One more server, on another store, with the same owner's token; started, and there until the run ends.
+        `name` is that of its folder."""
         folder = self.folder / name
         folder.mkdir()
         server = Server(store, folder, self._deadline, owner_token=self.server.owner_token, **how)

@@ -1,8 +1,9 @@
 """Follows the whole log by cursor, for what is derived from all of it: the search index, the trends.
 
 A follower gives way: it reads little at a time, rests after each batch for as long as that took, for twenty times as
-long while the server is busy, and once it has caught up it lets news gather, so that many small commits are one batch. It
-holds no lock, and no append waits for it. What it feeds stands at a cursor of its own, so nothing is missed or counted twice over restarts.
+long while the server is busy, and once it has caught up it lets news gather, so that many small commits are one
+batch. It holds no lock, and no append waits for it. What it feeds stands at a cursor of its own, so nothing is missed
+or counted twice over restarts.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Generic, TypeVar
 
 import msgspec
@@ -24,6 +25,7 @@ _EVENTS_AT_ONCE = 500  # folded before others get their turn
 _CHECKPOINT_AFTER_EVENTS = 20_000
 _CHECKPOINT_BYTES_MAX = 4 * 2**20  # a larger state takes longer to decode than its events to fold
 _ROOTS_KEPT = 500
+_STOPS_MAX = 64  # past states kept of a root: they share nearly all they hold with the present one
 
 
 class Folded(msgspec.Struct, Generic[S]):
@@ -36,38 +38,80 @@ class Folded(msgspec.Struct, Generic[S]):
     save_after: int = _CHECKPOINT_AFTER_EVENTS
 
 
+class _Stops:
+    """Past states of a root on the way to the present one, by position: at most _STOPS_MAX, about evenly spaced."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, Root] = {}
+        self._apart = _EVENTS_AT_ONCE
+        self._since_last = 0
+
+    def passed(self, position: int, state: Root, events: int) -> None:
+        """Takes note of a state, `events` after the one noted before."""
+        self._since_last += events
+        if self._since_last < self._apart or position in self._states:
+            return
+        self._since_last = 0
+        self._states[position] = state
+        if len(self._states) > _STOPS_MAX:
+            self._states = {at: self._states[at] for at in sorted(self._states)[::2]}
+            self._apart *= 2
+
+    def before(self, until: int) -> tuple[Root, int]:
+        """The last state that stands at `until` or before it, and its position."""
+        after = max((position for position in self._states if position <= until), default=0)
+        return self._states.get(after, ROOT.initial), after
+
+
 class _Kept:
     """One root's fold and the lock that makes its readers fold once."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.folded: Folded[Root] | None = None
+        self.stops = _Stops()
 
 
 class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._roots: OrderedDict[str, _Kept] = OrderedDict()
+        self._on_the_way: dict[str, asyncio.Task[tuple[Root, Heads]]] = {}
         self._catalog = Folded(CATALOG.initial, (0,) * store.buckets)
         self._catalog_lock = asyncio.Lock()
         self._catalog_loaded = False
 
     async def root(self, root: str) -> tuple[Root, Heads]:
         """The root's state as of now, and the heads it stands at. Concurrent readers share one fold."""
-        kept = self._roots.setdefault(root, _Kept())
-        self._roots.move_to_end(root)
-        while len(self._roots) > _ROOTS_KEPT:
-            self._roots.popitem(last=False)
+        kept = self._kept(root)
         async with kept.lock:
             if kept.folded is None:
                 kept.folded = await self._load_root(root)
-            await self._fold_root_on(root, kept.folded)
+            await self._fold_root_on(root, kept.folded, kept.stops)
             return kept.folded.state, kept.folded.heads
 
+    async def roots(self, names: Collection[str], *, within_s: float) -> dict[str, Root]:
+        """The states of those roots that are folded within a time. The others are folded on all the same, and are
+        there for who asks again."""
+        for name in names:
+            if name not in self._on_the_way:
+                self._on_the_way[name] = asyncio.create_task(self._arrived(name))
+        asked = {name: self._on_the_way[name] for name in names}
+        if asked:
+            await asyncio.wait(asked.values(), timeout=within_s)
+        return {name: task.result()[0] for name, task in asked.items() if task.done()}
+
+    async def _arrived(self, root: str) -> tuple[Root, Heads]:
+        try:
+            return await self.root(root)
+        finally:
+            del self._on_the_way[root]
+
     async def root_at(self, root: str, heads: Heads) -> Root:
-        """The root's state as it stood at a cursor, folded from the start."""
-        state, after = ROOT.initial, 0
+        """The root's state as it stood at a cursor, folded on from the last state before it that is at hand."""
         until = heads[self._store.bucket_of(root)]
+        stops = self._kept(root).stops
+        state, after = stops.before(until)
         while after < until:
             events = await self._store.read_root(root, after=after, limit=_EVENTS_AT_ONCE)
             past = [event for event in events if event.position <= until]
@@ -75,7 +119,15 @@ class Reader:
             if len(past) < len(events) or not events:
                 break
             after = events[-1].position
+            stops.passed(after, state, len(events))
         return state
+
+    def _kept(self, root: str) -> _Kept:
+        kept = self._roots.setdefault(root, _Kept())
+        self._roots.move_to_end(root)
+        while len(self._roots) > _ROOTS_KEPT:
+            self._roots.popitem(last=False)
+        return kept
 
     async def catalog(self) -> Catalog:
         """What all roots come to, as of now."""
@@ -94,51 +146,50 @@ class Reader:
                 for event in events:
                     reached[event.bucket] = max(reached[event.bucket], event.position)
                 self._catalog.heads = tuple(reached)
-            if self._catalog.unsaved >= self._catalog.save_after and self._store.buckets == 1:
-                await self._save(CATALOG, "catalog", self._catalog, self._catalog.heads[0])
+            if self._catalog.unsaved >= self._catalog.save_after:
+                await self._save(CATALOG, "catalog", self._catalog)
             return self._catalog.state
 
     async def _load_root(self, root: str) -> Folded[Root]:
-        start = (0,) * self._store.buckets
-        state, position = await self._checkpointed(ROOT, f"root {root}")
-        return Folded(state, _at(start, self._store.bucket_of(root), position))
+        return await self._checkpointed(ROOT, f"root {root}")
 
-    async def _fold_root_on(self, root: str, folded: Folded[Root]) -> None:
+    async def _fold_root_on(self, root: str, folded: Folded[Root], stops: _Stops) -> None:
         bucket = self._store.bucket_of(root)
         now = await self._store.heads()
-        while True:
+        while folded.heads[bucket] < now[bucket]:
             events = await self._store.read_root(root, after=folded.heads[bucket], limit=_EVENTS_AT_ONCE)
             if not events:
                 break
             folded.state = fold(ROOT, folded.state, events)
             folded.heads = _at(folded.heads, bucket, events[-1].position)
             folded.unsaved += len(events)
+            stops.passed(events[-1].position, folded.state, len(events))
         folded.heads = _furthest(folded.heads, now)
         if folded.unsaved >= folded.save_after:
-            await self._save(ROOT, f"root {root}", folded, folded.heads[bucket])
+            await self._save(ROOT, f"root {root}", folded)
 
     async def _load_catalog(self) -> None:
-        if self._store.buckets == 1:
-            state, position = await self._checkpointed(CATALOG, "catalog")
-            self._catalog = Folded(state, (position,))
+        self._catalog = await self._checkpointed(CATALOG, "catalog")
         self._catalog_loaded = True
 
-    async def _checkpointed(self, projection: Projection[S], name: str) -> tuple[S, int]:
-        """The state last checkpointed and its position, or the initial one where there is none that can be read."""
+    async def _checkpointed(self, projection: Projection[S], name: str) -> Folded[S]:
+        """The state last checkpointed, or the initial one where there is none that can be read."""
         kept = await self._store.load_checkpoint(name, projection.version)
         if kept is not None:
             with contextlib.suppress(msgspec.MsgspecError):
-                return await asyncio.to_thread(projection.decode, kept.state), kept.position
-        return projection.initial, 0
+                heads, state = msgspec.msgpack.decode(kept.state, type=tuple[Heads, bytes])
+                return Folded(await asyncio.to_thread(projection.decode, state), heads)
+        return Folded(projection.initial, (0,) * self._store.buckets)
 
-    async def _save(self, projection: Projection[S], name: str, folded: Folded[S], position: int) -> None:
+    async def _save(self, projection: Projection[S], name: str, folded: Folded[S]) -> None:
         folded.unsaved = 0
-        state = await asyncio.to_thread(projection.encode, folded.state)
+        heads, state = folded.heads, await asyncio.to_thread(projection.encode, folded.state)
         if len(state) > _CHECKPOINT_BYTES_MAX:
             folded.save_after *= 4
             return
         with contextlib.suppress(StorageError):  # a cache that could not be kept is no reason to fail a read
-            await self._store.save_checkpoint(name, Checkpoint(projection.version, position, state))
+            checkpoint = Checkpoint(projection.version, sum(heads), msgspec.msgpack.encode((heads, state)))
+            await self._store.save_checkpoint(name, checkpoint)
 
 
 def _at(heads: Heads, bucket: int, position: int) -> Heads:

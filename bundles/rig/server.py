@@ -47,7 +47,17 @@ class Server:
         """Returns once the server listens; raises ServerFailed with its last words where it does not."""
         with self._stderr.open("ab") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "ledger.cli", "serve", "--port", "0", "--store", self.store_url, *self._options],
+                [
+                    sys.executable,
+                    "-m",
+                    "ledger.cli",
+                    "serve",
+                    "--port",
+                    "0",
+                    "--store",
+                    self.store_url,
+                    *self._options,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -66,6 +76,16 @@ class Server:
             raise ServerFailed(f"the server did not start; it said {line!r}\n{self.stderr_tail()}")
         self.url = line.removeprefix(_LISTENING)
         self._up.set()
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None  # noqa: S101 — asked for while it runs
+        return self._process.pid
+
+    def wait(self) -> int:
+        """Waits for an end that was not asked for here; the exit code. Raises ServerFailed where it does not come."""
+        return self._end(None)
 
     def stop(self) -> None:
         """SIGTERM, and waits. Raises ServerFailed where it does not end in time, or not with 0."""
@@ -103,19 +123,22 @@ class Server:
             return ""
         return "\n".join(self._stderr.read_text(errors="replace").splitlines()[-lines:])
 
-    def _end(self, how: signal.Signals) -> int:
+    def _end(self, how: signal.Signals | None) -> int:
         process = self._process
         if process is None:
             return 0
         self._up.clear()
-        process.send_signal(how)
+        if how is not None:
+            process.send_signal(how)
         try:
             code = process.wait(STOP_S_MAX)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+            reason = how.name if how is not None else "what was done to it"
+            last_words = self.stderr_tail()
             raise ServerFailed(
-                f"the server did not end within {STOP_S_MAX:.0f} s of {how.name}\n{self.stderr_tail()}"
+                f"the server did not end within {STOP_S_MAX:.0f} s of {reason}\n{last_words}"
             ) from None
         self._process = None
         return code

@@ -2,9 +2,9 @@
 
 Ten people with one page open ask for it in the same moment: when something moved. The first of them has it made, the
 others get the same text. A page is made anew once its root has moved, and after a second in any case, because ages
-and delivery counts change without a commit. Between two times it rests for three times as long as it took to make: whoever
-asks meanwhile waits for the next, so a page costs a bounded share of the server however many look and however much
-is pushed.
+and delivery counts change without a commit. Between two times it rests for three times as long as it took to make,
+and whoever asks meanwhile waits for the next: so a page costs a bounded share of the server, however many look and
+however much is pushed.
 """
 
 from __future__ import annotations

@@ -156,7 +156,6 @@ def _environment() -> Environment:
         "count": _count,
         "diff": drawn,
         "duration": page_words.duration,
-        "end_off": lambda text: text.rstrip(".… "),
         "first_sentence": lambda text: first_sentence(plain(text)),
         "json_text": text_of,
         "named": lambda title, noun, name: title.strip() or f"{noun} {name}",

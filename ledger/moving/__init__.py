@@ -17,8 +17,10 @@ Payloads are spliced in byte for byte. One that would break the line, or lose wh
 JSON string under `payload_text` instead; `extra` likewise. Access tokens, seals and delivery counts are not moved.
 """
 
+from ledger.moving.copying import Copied, copy_ledger
 from ledger.moving.exporting import export_ledger
-from ledger.moving.importing import BadLine, Imported, import_ledger
+from ledger.moving.importing import BadLine, import_ledger
 from ledger.moving.lines import Counts
+from ledger.moving.placing import Imported
 
-__all__ = ["BadLine", "Counts", "Imported", "export_ledger", "import_ledger"]
+__all__ = ["BadLine", "Copied", "Counts", "Imported", "copy_ledger", "export_ledger", "import_ledger"]

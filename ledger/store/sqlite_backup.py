@@ -58,7 +58,6 @@ async def _check(path: Path) -> None:
 def _copy(path: Path, out: Path) -> None:
     """VACUUM INTO reads from one snapshot, however long it takes, and stands in no writer's way."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA query_only = 1")
         db.execute("VACUUM INTO ?", (str(out),))
 
 

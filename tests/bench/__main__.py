@@ -10,7 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from tests.bench import emit, hook, ingest, transcripts
+from tests.bench import emit, hook, ingest, postgres, transcripts
 from tests.bench.machine import machine
 from tests.bench.processes import BenchFailed
 from tests.bench.results import Report
@@ -20,7 +20,13 @@ Part = Callable[[Path, Callable[[str], None]], Report]
 
 _WIDTH = 120  # where there is no terminal that has one
 
-PARTS: dict[str, Part] = {"ingest": ingest.run, "emit": emit.run, "hook": hook.run, "transcripts": transcripts.run}
+PARTS: dict[str, Part] = {
+    "ingest": ingest.run,
+    "postgres": postgres.run,
+    "emit": emit.run,
+    "hook": hook.run,
+    "transcripts": transcripts.run,
+}
 
 
 @click.command()

@@ -35,8 +35,14 @@ class Server:
 @contextmanager
 def ledgerd(store: Path) -> Iterator[Server]:
     """`ledgerd serve` with its defaults, on a SQLite file."""
-    token = secrets.token_urlsafe(24)
-    arguments = ("serve", "--port", "0", "--store", f"sqlite:///{store}")
+    with ledgerd_on(f"sqlite:///{store}", secrets.token_urlsafe(24)) as server:
+        yield server
+
+
+@contextmanager
+def ledgerd_on(store: str, token: str) -> Iterator[Server]:
+    """`ledgerd serve` on the store of that URL; several on one ledger share the owner's token."""
+    arguments = ("serve", "--port", "0", "--store", store)
     with Child("ledger.cli", *arguments, env={"LEDGERD_OWNER_TOKEN": token}) as child:
         yield Server(child, _port(child), token)
 

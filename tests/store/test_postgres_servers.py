@@ -343,3 +343,14 @@ async def test_the_tables_need_nothing_that_does_not_distribute(url: str) -> Non
     code = "\n".join(line.partition("--")[0] for line in ddl("x").splitlines())
     assert FORBIDDEN.search(code) is None
     await store.close()
+
+
+async def test_an_append_that_follows_an_opening_that_failed_is_led_to_its_own_bucket(servers: list[Store]) -> None:
+    one, other = _roots_of_two_buckets(servers[0])
+    failing = servers[0].append([Write("s", events(0), opening=opening("1", one)), Write("nowhere", events(0))])
+    following = push(servers[0], "s", event(0), opening=opening("2", other))
+    refused, written = await asyncio.gather(failing, following, return_exceptions=True)
+    assert isinstance(refused, NotFound)
+    assert isinstance(written, Written)
+    assert (written.opened, written.root) == (True, other)
+    assert (await push(servers[1], "s", event(1))).root == other

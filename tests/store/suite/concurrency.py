@@ -84,6 +84,16 @@ async def test_of_streams_made_at_once_exactly_one_is_made(store: Store) -> None
     assert len(await whole_feed(store)) == 1
 
 
+async def test_appends_are_decided_in_the_order_of_their_calls(store: Store) -> None:
+    own = Opening("task/1", "1", "owner")
+    openings = [push(store, f"s{n}", event(0), opening=own) for n in range(20)]
+    await asyncio.gather(
+        *openings, push(store, "s3", event(1)), push(store, "s19", event(1)), push(store, "s3", event(2))
+    )
+    late = [("s3", 1), ("s19", 1), ("s3", 2)]
+    assert keys(await whole_feed(store)) == [*((f"s{n}", 0) for n in range(20)), *late]
+
+
 async def test_a_reader_that_pages_while_writers_commit_sees_every_event_once(store: Store) -> None:
     seen: list[Recorded] = []
     moved, written = asyncio.Event(), asyncio.Event()

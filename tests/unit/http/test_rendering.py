@@ -209,6 +209,11 @@ def test_a_failure_says_its_explanation_once_and_how_often_it_came() -> None:
     assert any(attributes.get("href", "").startswith("/sessions/s-2?from=") for _, attributes in page.tags)
 
 
+def test_a_task_page_says_why_it_failed_once() -> None:
+    page = task_page(events=[row("task-failed", "out of memory", task_id="13", said_by=["s-1"], deliveries=3)])
+    assert page.text.count("out of memory") == 1
+
+
 def test_a_row_said_once_counts_no_copies() -> None:
     assert "×" not in task_page().text
 
