@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import hmac
 import os
@@ -32,6 +33,7 @@ from ledger.store.base import Store, Token
 
 OWNER_TOKEN_FILE = "owner-token"  # noqa: S105 — a file's name
 OWNER_TOKEN_CHARS_MIN = 16
+_GC_THRESHOLDS = (50_000, 20, 50)  # a chunk makes thousands of objects, and none of them lies in a cycle
 _SWITCH_INTERVAL_S = 0.0005  # the event loop and the store's threads hand over in less than a millisecond
 _GRACE_S = 5
 
@@ -54,6 +56,8 @@ async def serve(settings: Settings, started: Started, listener: socket.socket | 
     Raises StorageError, InvalidField, also where the address is taken."""
     _log_to_stderr()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.freeze()  # what was imported stays
+    gc.set_threshold(*_GC_THRESHOLDS)
     with bound(settings.host, settings.port) if listener is None else nullcontext(listener) as listener:
         async with _store(settings.store) as store, search_index(store, settings.store) as index:
             token, ours = await _owner(store, settings.store)

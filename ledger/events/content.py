@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,8 +16,12 @@ DIGEST_BYTES = 16
 def content_digest(kind: str, actor: str, payload: bytes) -> bytes:
     """16 bytes (SHA-256, truncated) over kind, actor and the payload's bytes. Equal digests mean equal content;
     unequal ones may still be equal once parsed (see `same_content`)."""
-    head = f"{len(kind)} {kind} {len(actor)} {actor} ".encode()
-    return hashlib.sha256(head + payload).digest()[:DIGEST_BYTES]
+    return hashlib.sha256(_head(kind, actor) + payload).digest()[:DIGEST_BYTES]
+
+
+@lru_cache(maxsize=1024)  # a fleet has few kinds and actors, and many events
+def _head(kind: str, actor: str) -> bytes:
+    return f"{len(kind)} {kind} {len(actor)} {actor} ".encode()
 
 
 def same_payload(one: bytes, other: bytes) -> bool:

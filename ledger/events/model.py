@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True):
     in_flight_bytes: int = 64 * 2**20
 
 
-class NewEvent(msgspec.Struct, frozen=True):
+class NewEvent(msgspec.Struct, frozen=True, gc=False):
     """An event as it goes into the log.
 
     `payload` is JSON text in UTF-8, byte for byte as it came unless repaired; `at` is nanoseconds since the
@@ -40,7 +40,7 @@ class NewEvent(msgspec.Struct, frozen=True):
     recorded_at: int | None = None
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     """An event as it stands in the log. `position` is gapless and in commit order within `bucket`.
 
     `root` is `goal/ID`, `task/ID` or `project/ID`; `task_id` is the scope, None on a goal's or project's own

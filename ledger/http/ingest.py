@@ -12,7 +12,7 @@ from ledger.errors import InvalidField
 from ledger.events import kinds
 from ledger.events.decode import Chunk, decode_body, decode_chunk, new_event
 from ledger.events.ids import checked_id
-from ledger.events.model import END_SEQ, Limits, NewEvent
+from ledger.events.model import END_SEQ, NewEvent
 from ledger.events.times import parse_instant
 from ledger.events.wire import (
     AskIn,
@@ -23,13 +23,13 @@ from ledger.events.wire import (
     ResultIn,
 )
 from ledger.http.auth import SADDLE
-from ledger.http.services import as_json, services
+from ledger.http.services import Services, as_json, services
 from ledger.store.base import Write
 from projections.catalog import statuses, work_order
 from projections.task import Task
 
 WAIT_S_MAX = 30.0
-DECODED_AT_ONCE_BYTES_MAX = 512 * 2**10
+SMALL_BYTES_MAX, HUGE_BYTES_MIN = 8 * 2**10, 512 * 2**10
 
 
 async def push_chunk(request: Request) -> Response:
@@ -37,7 +37,7 @@ async def push_chunk(request: Request) -> Response:
     at = services(request)
     caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
-        chunk = await _decoded(body, at.limits)
+        chunk = await _decoded(body, at)
         write = Write(chunk.session_id, chunk.events, saddle=caller.saddle)
         if chunk.open is None:
             appended = await at.store.append([write])
@@ -61,12 +61,16 @@ async def push_chunk(request: Request) -> Response:
     )
 
 
-async def _decoded(body: bytes, limits: Limits) -> Chunk:
-    """In a thread where it may take long: a hostile body can hold the parser for seconds, in which others must be
-    served."""
-    if len(body) < DECODED_AT_ONCE_BYTES_MAX:
-        return decode_chunk(body, limits)
-    return await asyncio.to_thread(decode_chunk, body, limits)
+async def _decoded(body: bytes, at: Services) -> Chunk:
+    """A large body waits for its turn, one in each turn of the event loop, so that sixteen that came together do not
+    keep the store waiting; a huge one is decoded in a thread, for a hostile one can hold the parser for seconds."""
+    if len(body) < SMALL_BYTES_MAX:
+        return decode_chunk(body, at.limits)
+    if len(body) > HUGE_BYTES_MIN:
+        return await asyncio.to_thread(decode_chunk, body, at.limits)
+    async with at.decoding:
+        await asyncio.sleep(0)
+        return decode_chunk(body, at.limits)
 
 
 async def push_result(request: Request) -> Response:

@@ -54,6 +54,7 @@ class Services:
         self.sessions = SessionCommands(store, self.reader, numbering)
         self.access = Access(store, clock, secret)
         self.admission = Admission(limits)
+        self.decoding = asyncio.Lock()  # held while a large body is decoded
         self.pages = PageCache(store)  # before the hub: a page is forgotten before anybody is told that it moved
         self.hub = Hub(store)
         self.pulse = Pulse(clock)

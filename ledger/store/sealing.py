@@ -15,6 +15,7 @@ from ledger.events.model import Recorded
 
 _NUMBERS = struct.Struct(">qqqq16s")
 _NO_TIME = -(2**63)
+_NOTHING = b"0:"
 
 
 def text(value: str | bytes | None) -> bytes:
@@ -31,7 +32,7 @@ def row(
     position: int, seq: int, at: int | None, recorded_at: int, digest: bytes, identity: bytes, extra: bytes | None
 ) -> bytes:
     numbers = _NUMBERS.pack(position, seq, _NO_TIME if at is None else at, recorded_at, digest)
-    return numbers + identity + text(extra)
+    return numbers + identity + (_NOTHING if extra is None else text(extra))
 
 
 def row_of(event: Recorded) -> bytes:

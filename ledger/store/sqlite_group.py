@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 
 from ledger.store.sqlite_file import Statement
 from ledger.store.staging import Group, KnownStream, Row
@@ -45,8 +46,8 @@ def _inserts(head: str, rows: Sequence[Row], tail: str = "") -> Iterator[Stateme
     start = 0
     while start < len(rows):
         count = next(n for n in _ROWS_AT_ONCE if n <= len(rows) - start)
-        values = [value for row in rows[start : start + count] for value in row]
-        yield _insert_text(head, len(rows[0]), count, tail), values
+        values = chain.from_iterable(rows[start : start + count])
+        yield _insert_text(head, len(rows[0]), count, tail), list(values)
         start += count
 
 

@@ -6,6 +6,7 @@ Shared by the backends that keep numbers for streams and roots.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from ledger.store import sealing
 from ledger.store.judging import Judged
 
 Row = tuple[Any, ...]
+_FIELDS = attrgetter("seq", "kind", "actor", "payload", "digest", "at", "extra", "recorded_at")
 
 
 class KnownStream(msgspec.Struct):
@@ -58,32 +60,19 @@ class Group:
 
     def add(self, known: KnownStream, events: Sequence[NewEvent]) -> None:
         identity = sealing.identity(known.stream, known.task_id, known.root)
-        stream_n, root_n, stream, position = known.stream_n, known.root_n, known.stream, self.position
-        for event in events:
+        stream, stream_n, root_n = known.stream, known.stream_n, known.root_n
+        position, high_seq, now_ns = self.position, known.high_seq, self.now_ns
+        for seq, kind, actor, payload, digest, at, extra, recorded_at in map(_FIELDS, events):
             position += 1
-            recorded_at = event.recorded_at if event.recorded_at is not None else self.now_ns
-            self.sealed.append(
-                sealing.row(position, event.seq, event.at, recorded_at, event.digest, identity, event.extra)
-            )
-            self.rows.append(
-                (
-                    position,
-                    stream_n,
-                    event.seq,
-                    root_n,
-                    is_decisive(stream, event.kind),
-                    event.at,
-                    recorded_at,
-                    event.digest,
-                    event.kind,
-                    event.actor,
-                    event.extra,
-                    event.payload,
-                )
-            )
-            if event.seq > known.high_seq and event.seq != END_SEQ:
-                known.high_seq = event.seq
-        self.position = position
+            if recorded_at is None:
+                recorded_at = now_ns
+            decisive = is_decisive(stream, kind)
+            content = (digest, kind, actor, extra, payload)
+            self.sealed.append(sealing.row(position, seq, at, recorded_at, digest, identity, extra))
+            self.rows.append((position, stream_n, seq, root_n, decisive, at, recorded_at, *content))
+            if seq > high_seq and seq != END_SEQ:
+                high_seq = seq
+        self.position, known.high_seq = position, high_seq
         known.events += len(events)
         known.last_recorded_at = recorded_at
         self.new.setdefault(stream_n, []).extend(events)
