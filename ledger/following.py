@@ -18,7 +18,7 @@ import structlog
 
 from ledger.errors import StorageError
 from ledger.events.model import Recorded
-from ledger.store.base import Checkpoint, Heads, Store
+from ledger.store.base import Checkpoint, Heads, Store, beyond
 from projections.fold import Projection, fold
 
 S = TypeVar("S")
@@ -110,7 +110,7 @@ class Follower:
             if not events:
                 await self._news.wait()
                 continue
-            heads = _after(heads, events)
+            heads = beyond(heads, events)
             await self._consumer.take(events, heads)
             rest_s = (_REST_BUSY if self._news.is_set() or self._busy() else _REST_QUIET) * (now() - began_s)
             caught_up = len(events) < EVENTS_AT_ONCE
@@ -149,8 +149,9 @@ class Folding(Generic[S]):
     async def _load(self) -> None:
         kept = await self._store.load_checkpoint(self.name, self._projection.version)
         if kept is not None:
-            heads, state = msgspec.msgpack.decode(kept.state, type=tuple[Heads, bytes])
-            self.state, self.reached = await asyncio.to_thread(self._projection.decode, state), heads
+            with contextlib.suppress(msgspec.MsgspecError):  # one that cannot be read is folded again
+                heads, state = msgspec.msgpack.decode(kept.state, type=tuple[Heads, bytes])
+                self.state, self.reached = await asyncio.to_thread(self._projection.decode, state), heads
         self._loaded = True
 
     async def _save(self) -> None:
@@ -159,10 +160,3 @@ class Folding(Generic[S]):
         checkpoint = Checkpoint(self._projection.version, sum(heads), msgspec.msgpack.encode((heads, state)))
         with contextlib.suppress(StorageError):  # a cache that could not be kept is folded again
             await self._store.save_checkpoint(self.name, checkpoint)
-
-
-def _after(heads: Heads, events: Sequence[Recorded]) -> Heads:
-    reached = list(heads)
-    for event in events:
-        reached[event.bucket] = max(reached[event.bucket], event.position)
-    return tuple(reached)

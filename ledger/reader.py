@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ledger.errors import StorageError
-from ledger.store.base import Checkpoint, Heads, Store
+from ledger.store.base import Checkpoint, Heads, Store, beyond
 from projections.catalog import CATALOG, Catalog
 from projections.fold import Projection, fold
 from projections.goal import ROOT, Root
@@ -142,10 +142,7 @@ class Reader:
                     break
                 self._catalog.state = fold(CATALOG, self._catalog.state, events)
                 self._catalog.unsaved += len(events)
-                reached = list(self._catalog.heads)
-                for event in events:
-                    reached[event.bucket] = max(reached[event.bucket], event.position)
-                self._catalog.heads = tuple(reached)
+                self._catalog.heads = beyond(self._catalog.heads, events)
             if self._catalog.unsaved >= self._catalog.save_after:
                 await self._save(CATALOG, "catalog", self._catalog)
             return self._catalog.state

@@ -10,6 +10,7 @@ import msgspec
 
 from ledger.cli.outboxes import open_saddle, outbox_option
 from ledger.cli.output import json_option, print_json, print_table
+from ledger.cli.terminal import counted, one_line
 from ledger.errors import LedgerError
 from ledger.events.times import format_instant
 
@@ -30,7 +31,7 @@ def command(ctx: click.Context, outbox: Path | None) -> None:
     """
     from ledger.client.outbox import default_path
 
-    ctx.meta["outbox"] = outbox or default_path()
+    ctx.meta["outbox"] = (outbox or default_path()).expanduser().absolute()
     if ctx.invoked_subcommand is None:
         ctx.invoke(status)
 
@@ -39,23 +40,31 @@ def command(ctx: click.Context, outbox: Path | None) -> None:
 @json_option
 @click.pass_context
 def status(ctx: click.Context, as_json: bool = False) -> None:
-    """Say how much waits, since when, and what the server would not take.
+    """Say how much waits, since when, what the server would not take, and what went wrong in hooks.
 
     \b
     Example:
       ledgerd outbox status --json
     """
+    from ledger.hooks import troubles
+
     path: Path = ctx.meta["outbox"]
     with _backlog(path) as backlog:
         standing = backlog.standing()
+    of_hooks = troubles.read(str(path))
     if as_json:
         oldest = standing.oldest and format_instant(standing.oldest)
-        print_json({"path": str(path), **msgspec.structs.asdict(standing), "oldest": oldest})
+        print_json(
+            {"path": str(path), **msgspec.structs.asdict(standing), "oldest": oldest, "hook_troubles": of_hooks}
+        )
         return
     since = f", the oldest since {format_instant(standing.oldest)}" if standing.oldest else ""
     click.echo(f"{path}: {standing.sessions} sessions, {standing.bytes} bytes")
     click.echo(f"{standing.waiting} wait to be sent{since}; {standing.kept} were sent and are kept for a while")
     click.echo(f"{standing.dead_letters} dead letters")
+    if of_hooks:
+        click.echo(f"{counted(len(of_hooks), 'trouble')} in hooks, the last one: {one_line(of_hooks[-1])}")
+        click.echo(f"all of them: {troubles.path_of(str(path))}")
     print_table(
         ["refused session", "code", "why"],
         [(refused.session_id, refused.code, refused.detail) for refused in standing.refused],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ledger.cli.settings import current_settings
+from ledger.cli.settings import current_settings, setting
 from ledger.cli.terminal import one_line
 from ledger.errors import NotFound
 
@@ -25,9 +25,8 @@ _NO_SESSION = (
 
 def outbox_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--outbox`: passes `outbox`, None for the default."""
-    return click.option(
-        "--outbox",
-        envvar="LEDGERD_OUTBOX",
+    return setting(
+        "outbox",
         metavar="PATH",
         type=click.Path(dir_okay=False, path_type=Path),
         help="The outbox; by default LEDGERD_OUTBOX, else the one in the XDG state folder.",

@@ -11,7 +11,7 @@ import msgspec
 
 from ledger.cli.outboxes import open_saddle, outbox_option, send_soon, session_of, session_option
 from ledger.cli.output import json_option, print_json
-from ledger.cli.terminal import one_line
+from ledger.cli.terminal import counted, one_line
 
 if TYPE_CHECKING:
     from ledger.client.saddle import Saddle, Session
@@ -132,15 +132,11 @@ def _batches() -> Iterator[list[bytes]]:
 
 def _show(pushed: Pushed) -> None:
     click.echo(f"session {one_line(pushed.session_id)}")
-    parts = [_counted(pushed.events, "event") + (" sent" if pushed.sent else " kept")]
+    parts = [counted(pushed.events, "event") + (" sent" if pushed.sent else " kept")]
     if pushed.duplicates:
         parts.append(f"{pushed.duplicates} were there already")
     if pushed.conflicts:
         parts.append(f"{pushed.conflicts} are there with other content")
     if pushed.bad_lines:
-        parts.append(_counted(pushed.bad_lines, "bad line"))
+        parts.append(counted(pushed.bad_lines, "bad line"))
     click.echo(", ".join(parts))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

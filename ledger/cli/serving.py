@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import hashlib
 import hmac
@@ -15,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -140,19 +140,26 @@ async def _owner(store: Store, url: str) -> tuple[str, bool]:
 
 
 def _kept_token(url: str) -> str:
-    """The token in the file beside the ledger, made if it is not there."""
+    """The token in the file beside the ledger, made if it is not there. Raises StorageError, also for a file that was
+    cut short: the empty token of an empty file would let everybody in."""
     path = sqlite_path(url)
     if path is None:
         raise InvalidField("LEDGERD_OWNER_TOKEN", "is needed where the store is no file", hint="Set it to a secret.")
     file = path.expanduser().resolve().with_name(OWNER_TOKEN_FILE)
-    with contextlib.suppress(FileNotFoundError):
-        return file.read_text().strip()
     token = f"ld_owner_{secrets.token_urlsafe(32)}"
     try:
+        if file.exists():
+            return _whole(file.read_text().strip(), file)
         with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             out.write(token + "\n")
     except OSError as error:
         raise StorageError(f"cannot keep the owner token in {file}: {error.strerror}") from error
+    return token
+
+
+def _whole(token: str, file: Path) -> str:
+    if len(token) < OWNER_TOKEN_CHARS_MIN:
+        raise StorageError(f"{file} holds no whole token", hint="Remove it: the next start makes a new one.")
     return token
 
 

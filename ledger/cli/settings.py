@@ -37,9 +37,9 @@ def default_store() -> str:
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be set. Sizes in bytes, times in seconds.
 
-    `store` is a store's URL; `host` and `port` are where `ledgerd serve` listens (0: a free port), in so
-    many `workers`; `url` and
-    `token` are how the other commands reach a server (None: found by `server_from_environment`).
+    `store` is a store's URL; `host` and `port` are where `ledgerd serve` listens (0: a free port), in so many
+    `workers`; `url` and `token` are how the other commands reach a server (None: found by
+    `server_from_environment`); `outbox` is where they keep what waits to be sent (None: found by `default_path`).
     """
 
     store: str = msgspec.field(default_factory=default_store)
@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     url: str | None = None
     token: str | None = None
+    outbox: str | None = None
     silent_after_s: Annotated[float, msgspec.Meta(gt=0)] = 300
     max_body_bytes: Size = 16 * 2**20
     max_payload_bytes: Size = 4 * 2**20

@@ -24,6 +24,11 @@ def one_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _mark(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:

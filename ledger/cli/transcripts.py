@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ledger.cli.output import print_json, progress_bar
-from ledger.cli.terminal import one_line
+from ledger.cli.terminal import counted, one_line
 
 if TYPE_CHECKING:
     from ledger.client.api import Api
@@ -71,13 +71,19 @@ class Bringing:
             roots, Finder(agents), self._delivery, marks, self._report, names_unknown=names_unknown, say=say
         )
 
-    def once(self, *, growing: bool) -> Imported:
-        """One pass over everything, with a bar on a terminal."""
+    def once(self, *, growing: bool, check: Callable[[], None] = lambda: None) -> Imported:
+        """One pass over everything, with a bar on a terminal. `check` is called time and again: what it raises ends
+        the pass, and what had been brought by then is remembered."""
         changed = self.follower.changed()
         if not changed:
             return self.imported
         with progress_bar("reading", sum(found.size for found in changed), in_bytes=True) as progress:
-            self.follower.bring(changed, growing=growing, progress=progress)
+
+            def came(done: int) -> None:
+                check()
+                progress(done)
+
+            self.follower.bring(changed, growing=growing, progress=came)
         return self.imported
 
     @property
@@ -127,19 +133,19 @@ def finish(imported: Imported, as_json: bool) -> None:
 
 
 def show(imported: Imported) -> None:
-    click.echo(f"{_counted(imported.files, 'file')}, {_counted(imported.sessions, 'session')}")
+    click.echo(f"{counted(imported.files, 'file')}, {counted(imported.sessions, 'session')}")
     click.echo(
-        f"{_counted(imported.stored, 'event')} stored, {imported.duplicates} were there already,"
+        f"{counted(imported.stored, 'event')} stored, {imported.duplicates} were there already,"
         f" {imported.rejected} rejected"
     )
     if imported.rewritten:
-        click.echo(f"{_counted(imported.rewritten, 'session')} told anew, beside what was there")
+        click.echo(f"{counted(imported.rewritten, 'session')} told anew, beside what was there")
     if imported.conflicts:
-        click.echo(f"{_counted(imported.conflicts, 'record')} edited since; what was there first stands")
+        click.echo(f"{counted(imported.conflicts, 'record')} edited since; what was there first stands")
     if imported.bad_lines:
-        click.echo(_counted(imported.bad_lines, "bad line"))
+        click.echo(counted(imported.bad_lines, "bad line"))
     if imported.failed_files:
-        click.echo(f"{_counted(imported.failed_files, 'file')} failed")
+        click.echo(f"{counted(imported.failed_files, 'file')} failed")
 
 
 def say(line: str) -> None:
@@ -149,7 +155,3 @@ def say(line: str) -> None:
 
 def _show_bad_line(bad: BadLine) -> None:
     say(f"bad line: {bad}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -65,30 +65,44 @@ def command(
       ledgerd watch --once --from transcripts/ --only codex
     """
     with connect() as api:
-        bringing = Bringing(
-            api,
-            lambda: _roots(paths, agents or AGENTS),
-            agents or AGENTS,
-            _marks(api, paths, remember=not once),
-            project=project,
-            host=None if paths else platform.node() or None,
-            redact=redact,
-            patterns=patterns,
-            names_unknown=bool(paths),
-        )
+
+        def roots() -> list[Path]:
+            return _roots(paths, agents or AGENTS)
+
+        def bringing() -> Bringing:
+            return Bringing(
+                api,
+                roots,
+                agents or AGENTS,
+                _marks(api, remember=not once),
+                project=project,
+                host=None if paths else platform.node() or None,
+                redact=redact,
+                patterns=patterns,
+                names_unknown=bool(paths),
+            )
+
         if once:
-            finish(bringing.once(growing=False), as_json)
+            finish(bringing().once(growing=False), as_json)
         else:
-            _follow(bringing, lambda: _roots(paths, agents or AGENTS))
+            _follow(api, bringing, roots)
 
 
-def _follow(bringing: Bringing, roots: Callable[[], list[Path]]) -> None:
+def _follow(api: Api, begin: Callable[[], Bringing], roots: Callable[[], list[Path]]) -> None:
     with _stop_event() as stop:
-        if not _again_until_answered(lambda: show(bringing.once(growing=True)), stop):
+
+        def check() -> None:
+            if stop.is_set():
+                raise _Stopped
+
+        if not _again_until_answered(lambda: api.call("GET", "/readyz"), stop):
+            return
+        bringing = begin()
+        if not _again_until_answered(lambda: show(bringing.once(growing=True, check=check)), stop):
             return
         click.echo("following; Ctrl-C ends it")
         for _ in _wakes(roots, stop):
-            _again_until_answered(lambda: bringing.once(growing=True), stop)
+            _again_until_answered(lambda: bringing.once(growing=True, check=check), stop)
 
 
 def _again_until_answered(work: Callable[[], object], stop: threading.Event) -> bool:
@@ -107,6 +121,8 @@ def _again_until_answered(work: Callable[[], object], stop: threading.Event) -> 
                 say(f"waiting: {error.detail}")
                 waits = True
             stop.wait(RETRY_S)
+        except _Stopped:
+            return False
         else:
             return True
     return False
@@ -133,10 +149,18 @@ def _wakes(roots: Callable[[], list[Path]], stop: threading.Event) -> Iterator[N
             raise_interrupt=False,
             ignore_permission_denied=True,
         )
-        for _ in changes:
+        try:
+            for _ in changes:
+                yield
+                if roots() != watched:
+                    break
+        except OSError:  # a root has gone, or there are more folders than the kernel watches: then it is looked at
+            stop.wait(RESCAN_S)
             yield
-            if roots() != watched:
-                break
+
+
+class _Stopped(Exception):
+    """A signal came during a pass: what is left is brought by the next one."""
 
 
 @contextmanager
@@ -159,7 +183,7 @@ def _roots(paths: tuple[Path, ...], agents: tuple[str, ...]) -> list[Path]:
     return [place for agent, of_agent in places().items() if agent in agents for place in of_agent if place.is_dir()]
 
 
-def _marks(api: Api, paths: tuple[Path, ...], *, remember: bool) -> Marks:
+def _marks(api: Api, *, remember: bool) -> Marks:
     """A single pass reads everything, whatever was remembered: it is the way to make sure."""
     from ledger.transcripts.marks import Marks
 

@@ -127,7 +127,7 @@ class Api:
         self._sleep = sleep
         self._now = now
         self._random = random or Random()  # noqa: S311 — spreads retries
-        self._transport_error = httpx.TransportError
+        self._no_answer = httpx.RequestError
         self._not_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
 
@@ -276,7 +276,7 @@ class Api:
     def _attempt(self, request: httpx.Request, repeatable: bool) -> Json | _Again:
         try:
             response = self._http.send(request)
-        except self._transport_error as failure:
+        except self._no_answer as failure:
             why = str(failure) or type(failure).__name__
             connected = not isinstance(failure, self._not_sent)
             detail = f"no answer from {self.url}: {why}"

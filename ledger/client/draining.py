@@ -16,7 +16,7 @@ from ledger.client.api import Api, ApiError
 from ledger.client.outbox.backlog import Backlog
 from ledger.client.retries import backoff_s
 from ledger.client.sender import Sender
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, StorageError
 
 IDLE_S = 0.25  # how soon what another process emitted is seen
 STANDBY_S = 0.25  # how soon the place of a sender that ended is taken
@@ -127,7 +127,12 @@ class _Place:
         self._fd = -1
 
     def __enter__(self) -> _Place:
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageError(
+                f"{self._path}: {error.strerror}", hint="Make the outbox's folder writable."
+            ) from error
         return self
 
     def __exit__(self, *_: object) -> None:

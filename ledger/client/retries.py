@@ -10,6 +10,7 @@ REFUSED = frozenset({429, 503})  # of these, the ones that say that nothing was 
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_MAX_S = 15.0
+RETRY_AFTER_MAX_S = 3600.0  # a date says more where clocks differ, and no sender is to sleep for ever
 
 
 def backoff_s(attempt: int, random: Random) -> float:
@@ -20,15 +21,16 @@ def backoff_s(attempt: int, random: Random) -> float:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
-    """The wait that a Retry-After header asks for, in seconds from `now_s` (Unix time), or None where it is
-    missing or unreadable. It may be a number of seconds or a date (RFC 9110, section 10.2.3)."""
+    """The wait that a Retry-After header asks for, in seconds from `now_s` (Unix time) and at most
+    RETRY_AFTER_MAX_S, or None where it is missing or unreadable. It may be a number of seconds or a date (RFC 9110,
+    section 10.2.3)."""
     if value is None:
         return None
     value = value.strip()
     if value.isascii() and value.isdigit():
-        return float(value)
+        return min(RETRY_AFTER_MAX_S, float(value))
     try:
         at = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, at.timestamp() - now_s)
+    return min(RETRY_AFTER_MAX_S, max(0.0, at.timestamp() - now_s))

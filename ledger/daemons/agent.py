@@ -83,6 +83,7 @@ class Agent:
             exit_code = 127 if isinstance(error, FileNotFoundError) else 126
             outputs[1].last_words = error.strerror or str(error)
         outputs[0].keep([_event(kinds.TOOL_RESULT, {"tool": "run", "exit_code": exit_code})])
+        outputs[1].keep([])
         return Ended(exit_code, outputs[1].last_words or outputs[0].last_words, self._stopped_by)
 
     def _run(self, outputs: Sequence[_Output]) -> int:
@@ -139,11 +140,12 @@ class _Output:
             self._keep_lines([rest])
 
     def keep(self, events: list[NewEvent]) -> None:
-        """Keeps events, or counts them as lost."""
-        if self._lost:
-            events = [_event(OUTPUT_LOST, {"stream": self._name, "lines": self._lost}), *events]
+        """Keeps events, behind word of what was lost before them; or counts them as lost."""
+        lost = [_event(OUTPUT_LOST, {"stream": self._name, "lines": self._lost})] if self._lost else []
+        if not lost and not events:
+            return
         try:
-            self._session.add(events)
+            self._session.add([*lost, *events])
         except StorageError:
             self._lost += len(events)
         else:

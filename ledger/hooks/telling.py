@@ -1,4 +1,5 @@
-"""Tells an outbox what lies in the spool: each record's session, opened where it is new, and its events.
+"""Tells an outbox what lies in the spool: each record's session, opened where it is new, and its events. Secrets are
+taken out of a record before anything is made of it.
 
 Telling a record again changes nothing: a key is made of the record's tick alone. Whether a state is news depends on
 what was told before; what is told of it is the last event of its record, so that no other key moves.
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ledger.client.outbox import Outbox
+from ledger.client.redaction import redact_payload
 from ledger.errors import MalformedBody
 from ledger.events import kinds
 from ledger.events.content import parse_payload
@@ -165,7 +167,7 @@ class Teller:
 
 def _hook_of(record: Record) -> Hook:
     try:
-        hook = parse_payload(mend(record.body)[0])
+        hook = parse_payload(redact_payload(mend(record.body)[0]))
     except (ValueError, MalformedBody, RecursionError) as error:
         raise BadRecord(f"the input is no JSON: {error}") from error
     if not isinstance(hook, dict):

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from ledger.errors import InvalidField
 from ledger.events import kinds
-from ledger.events.decode import Chunk, decode_body, decode_chunk, new_event
+from ledger.events.decode import PAYLOAD_TOO_LARGE, Chunk, decode_body, decode_chunk, new_event
 from ledger.events.ids import checked_id
-from ledger.events.model import END_SEQ, NewEvent
+from ledger.events.model import END_SEQ, Limits, NewEvent
 from ledger.events.times import parse_instant
 from ledger.events.wire import (
     AskIn,
@@ -79,7 +79,7 @@ async def push_result(request: Request) -> Response:
     async with at.admission.body(request) as body:
         pushed = decode_body(body, ResultIn)
         session_id = checked_id(pushed.session_id, "session_id")
-        write = Write(session_id, [_result_event(pushed, caller.saddle)], saddle=caller.saddle)
+        write = Write(session_id, [_result_event(pushed, caller.saddle, at.limits)], saddle=caller.saddle)
         written = (await at.store.append([write])).writes[0]
     at.metrics.pushed(written)
     task, goal = statuses(await at.reader.catalog(), written.task_id)
@@ -94,7 +94,7 @@ async def push_result(request: Request) -> Response:
     )
 
 
-def _result_event(pushed: ResultIn, saddle: str) -> NewEvent:
+def _result_event(pushed: ResultIn, saddle: str, limits: Limits) -> NewEvent:
     if pushed.state not in kinds.STATES:
         raise InvalidField("state", f"{pushed.state!r} is none of {', '.join(sorted(kinds.STATES))}")
     if pushed.seq is None and pushed.state not in kinds.TERMINAL_STATES:
@@ -108,7 +108,11 @@ def _result_event(pushed: ResultIn, saddle: str) -> NewEvent:
         raise InvalidField("seq", f"{pushed.seq} is not an integer from 0 to 2^63-2", code="invalid_seq")
     payload = {"state": pushed.state, "summary": pushed.summary}
     at = None if pushed.at is None else parse_instant(pushed.at)
-    return new_event(END_SEQ if pushed.seq is None else pushed.seq, kinds.RESULT, saddle, payload, at)
+    event = new_event(END_SEQ if pushed.seq is None else pushed.seq, kinds.RESULT, saddle, payload, at)
+    if len(event.payload) > limits.payload_bytes:
+        detail = f"makes a payload of {len(event.payload)} bytes, of at most {limits.payload_bytes}"
+        raise InvalidField("summary", detail, code=PAYLOAD_TOO_LARGE, hint="Send a shorter summary.")
+    return event
 
 
 async def open_session(request: Request) -> Response:

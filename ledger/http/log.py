@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +13,7 @@ from ledger.http.auth import READER, require
 from ledger.http.read import number, optional_number
 from ledger.http.services import as_json, services
 from ledger.store import cursors
+from ledger.store.base import beyond
 
 EVENTS_DEFAULT, EVENTS_MAX = 500, 5_000
 NDJSON = "application/x-ndjson"
@@ -56,11 +55,10 @@ async def feed(request: Request) -> Response:
     require(await at.access.caller(request), READER)
     limit = number(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
     after = request.query_params.get("after")
-    heads = list(cursors.start(at.store.buckets) if after is None else await at.heads(after))
-    events = await at.store.read_feed(tuple(heads), limit=limit)
-    for event in events:
-        heads[event.bucket] = event.position
-    return _answer(request, events, Feed([event_out(event) for event in events], at.cursor(tuple(heads))))
+    heads = cursors.start(at.store.buckets) if after is None else await at.heads(after)
+    events = await at.store.read_feed(heads, limit=limit)
+    page = Feed([event_out(event) for event in events], at.cursor(beyond(heads, events)))
+    return _answer(request, page)
 
 
 async def session_events(request: Request) -> Response:
@@ -76,7 +74,7 @@ async def session_events(request: Request) -> Response:
         request, session_id, limit, optional_number(request, "from", -1), optional_number(request, "before", -1)
     )
     page = SessionEvents([event_out(event) for event in events], following, previous, at.cursor(heads))
-    return _answer(request, events, page)
+    return _answer(request, page)
 
 
 async def session_page(
@@ -112,7 +110,7 @@ def event_out(event: Recorded) -> EventOut:
     )
 
 
-def _answer(request: Request, events: Sequence[Recorded], page: Feed | SessionEvents) -> Response:
+def _answer(request: Request, page: Feed | SessionEvents) -> Response:
     if NDJSON not in request.headers.get("accept", ""):
         return as_json(page)
     body = b"".join(_line(event) for event in page.events)

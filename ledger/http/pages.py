@@ -15,12 +15,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ledger.errors import Forbidden, NotFound, TooLarge, Unauthenticated
 from ledger.events.content import parse_payload
-from ledger.events.model import OPENING_SEQ, Recorded, goal_root, task_stream
+from ledger.events.model import END_SEQ, OPENING_SEQ, Recorded, goal_root, task_stream
 from ledger.events.times import format_instant
 from ledger.http import rendering, views
 from ledger.http.agent_text import plain
 from ledger.http.auth import COOKIE, OWNER, READER, Caller, require
-from ledger.http.read import filters, number, optional_number
+from ledger.http.read import filters, optional_number, story
 from ledger.http.services import Services, services
 from ledger.store.base import Store
 from projections import catalog as catalogs
@@ -99,7 +99,7 @@ async def tasks(request: Request, at: Services, me: Me) -> str:
 
 async def _goal(request: Request, at: Services, me: Me) -> str:
     goal_id, then = request.path_params["id"], request.query_params.get("at")
-    found = await views.goal(at, goal_id, **await _rows_wanted(request))
+    found = await views.goal(at, goal_id, **await story(request, at, rows_max=ROWS_SHOWN))
     past = await views.past_of_goal(at, goal_id, STOPS_SHOWN)
     return await asyncio.to_thread(rendering.goal_page, found, me, now=at.clock(), past=past, then=then)
 
@@ -112,7 +112,7 @@ goal = shared_page(_goal, _root_of_goal)
 
 
 async def _task(request: Request, at: Services, me: Me) -> str:
-    found = await views.task(at, request.path_params["id"], **await _rows_wanted(request))
+    found = await views.task(at, request.path_params["id"], **await story(request, at, rows_max=ROWS_SHOWN))
     return await asyncio.to_thread(rendering.task_page, found, me, now=at.clock())
 
 
@@ -152,13 +152,12 @@ async def _first_seq(request: Request, store: Store, session_id: str) -> int:
 
 async def _stretch(store: Store, session_id: str, first_seq: int) -> tuple[list[Json], Json]:
     """The events shown from a seq on, and where the pages before and after them begin."""
-    events = await store.read_stream(session_id, from_seq=first_seq, limit=SESSION_EVENTS_SHOWN + 1)
-    shown = events[:SESSION_EVENTS_SHOWN]
+    events = await store.read_stream(session_id, from_seq=first_seq, limit=SESSION_EVENTS_SHOWN)
     paging = {
-        "previous": await _page_before(store, session_id, shown[0].seq) if shown else None,
-        "next": events[-1].seq if len(events) > len(shown) else None,
+        "previous": await _page_before(store, session_id, events[0].seq) if events else None,
+        "next": await _page_after(store, session_id, events[-1].seq) if events else None,
     }
-    return [_event(event) for event in shown], paging
+    return [_event(event) for event in events], paging
 
 
 def _event(event: Recorded) -> Json:
@@ -179,6 +178,14 @@ async def _page_before(store: Store, session_id: str, first_seq: int) -> int | N
         return None
     events = await store.read_stream(session_id, from_seq=first_seq - 1, limit=SESSION_EVENTS_SHOWN, backward=True)
     return events[-1].seq if events else None
+
+
+async def _page_after(store: Store, session_id: str, last_seq: int) -> int | None:
+    """Asked of the store: heavy events make a page shorter than it may be, so its length does not say."""
+    if last_seq == END_SEQ:
+        return None
+    events = await store.read_stream(session_id, from_seq=last_seq + 1, limit=1)
+    return events[0].seq if events else None
 
 
 def _to_login(request: Request) -> Response:
@@ -244,15 +251,6 @@ async def _form(request: Request) -> FormData:
     if not length.isdecimal() or int(length) > FORM_BYTES_MAX:
         raise TooLarge(f"a form has a stated length of at most {FORM_BYTES_MAX} bytes")
     return await request.form(max_files=0, max_fields=10)
-
-
-async def _rows_wanted(request: Request) -> dict[str, Any]:
-    then = request.query_params.get("at")
-    return {
-        "at_heads": None if then is None else await services(request).heads(then),
-        "before": optional_number(request, "before"),
-        "limit": number(request, "limit", ROWS_SHOWN, ROWS_SHOWN),
-    }
 
 
 def _me(caller: Caller) -> Me:

@@ -22,12 +22,12 @@ PAGE_MAX = 1000
 
 async def goal(request: Request) -> Response:
     at = await _reader(request)
-    return as_json(await views.goal(at, request.path_params["id"], **await _story(request, at)))
+    return as_json(await views.goal(at, request.path_params["id"], **await story(request, at)))
 
 
 async def task(request: Request) -> Response:
     at = await _reader(request)
-    return as_json(await views.task(at, request.path_params["id"], **await _story(request, at)))
+    return as_json(await views.task(at, request.path_params["id"], **await story(request, at)))
 
 
 async def session(request: Request) -> Response:
@@ -75,14 +75,14 @@ def filters(request: Request) -> dict[str, Any]:
     }
 
 
-async def _story(request: Request, at: Services) -> dict[str, Any]:
+async def story(request: Request, at: Services, *, rows_max: int = PAGE_MAX) -> dict[str, Any]:
     """`at`: a cursor, for how it stood then; `before`, `limit`: which rows of the narrative."""
     then = request.query_params.get("at")
     heads: Heads | None = None if then is None else await at.heads(then)
     return {
         "at_heads": heads,
         "before": optional_number(request, "before"),
-        "limit": number(request, "limit", ROWS_SHOWN, PAGE_MAX),
+        "limit": number(request, "limit", ROWS_SHOWN, rows_max),
     }
 
 

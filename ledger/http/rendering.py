@@ -1,6 +1,6 @@
 """The web pages as pure functions: what the projections say in, HTML out.
 
-Every page takes `me`, who is reading: `{name, role, csrf}`, or None for nobody; and `now`, nanoseconds since the
+Every page takes `me`, who is reading: `{who, role, csrf}`, or None for nobody; and `now`, nanoseconds since the
 Unix epoch, from which ages are counted. Times inside are RFC 3339 texts. Whatever is put into a page passes
 `agent_text.plain` and is escaped; only `agent_text.terminal` adds markup of its own.
 """

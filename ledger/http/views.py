@@ -63,7 +63,7 @@ async def session(at: Services, session_id: str) -> Json:
 
 
 async def listing(at: Services, page: Callable[..., Json], **filters: Any) -> Json:
-    """One page of `projections.catalog.goals` or `.tasks`."""
+    """One page of `projections.catalog.goals`, `.tasks` or `.projects`. Raises InvalidField."""
     try:
         return page(await at.reader.catalog(), **filters)
     except KeyError as error:

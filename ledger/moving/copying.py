@@ -16,7 +16,7 @@ import msgspec
 from ledger.errors import LedgerDamaged
 from ledger.events.model import NewEvent, Recorded
 from ledger.moving.placing import Imported, Placer
-from ledger.store.base import Checkpoint, Heads, Loser, Opening, Store, StreamInfo
+from ledger.store.base import Checkpoint, Heads, Loser, Opening, Store, StreamInfo, beyond
 
 PAGE_EVENTS = 1000
 _VERSION = "1"
@@ -65,7 +65,7 @@ async def _copy_events(source: Store, target: Store, placer: Placer, until: Head
         for event in page:
             placer.add(event.session_id, await openings.of(event), _again(event))
         await placer.flush()
-        seen = _after(seen, page)
+        seen = beyond(seen, page)
         await target.save_checkpoint(name, Checkpoint(_VERSION, sum(seen), msgspec.msgpack.encode(seen)))
         tell(sum(seen))
 
@@ -170,15 +170,8 @@ async def _pages(store: Store, seen: Heads, until: Heads) -> AsyncIterator[list[
         page = await store.read_feed(seen, limit=PAGE_EVENTS)
         if not page:
             return
-        seen = _after(seen, page)
+        seen = beyond(seen, page)
         yield [event for event in page if event.position <= until[event.bucket]]
-
-
-def _after(seen: Heads, page: list[Recorded]) -> Heads:
-    reached = list(seen)
-    for event in page:
-        reached[event.bucket] = max(reached[event.bucket], event.position)
-    return tuple(reached)
 
 
 def _again(event: Recorded) -> NewEvent:

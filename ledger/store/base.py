@@ -6,7 +6,7 @@ root for ever, and a root lies in one bucket. The identity of an event is `(stre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -15,6 +15,14 @@ from ledger.events.model import NewEvent, Recorded
 
 Heads = tuple[int, ...]  # the last position of each bucket; 0 where it is empty
 Listener = Callable[[frozenset[str], Heads], None]  # the roots that a commit touched, and the heads after it
+
+
+def beyond(heads: Heads, events: Iterable[Recorded]) -> Heads:
+    """The heads of a reader who stood at `heads` and has read these events since."""
+    reached = list(heads)
+    for event in events:
+        reached[event.bucket] = max(reached[event.bucket], event.position)
+    return tuple(reached)
 
 
 class Opening(msgspec.Struct, frozen=True):

@@ -55,6 +55,7 @@ class SqliteStore:
         self._lock = lock
         self._writer_db = writer_db
         self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        self._readers_open = 0
         self._listeners: list[Listener] = []
         self.ledger_id = ""
 
@@ -97,8 +98,8 @@ class SqliteStore:
         if not path.exists():
             raise StoreMismatch(f"there is no ledger at {path}", hint="Name the ledger's file with --store.")
         store = cls(path, None, None)
-        await store._open_readers()
         try:
+            await store._open_readers()
             async with store._reading() as db:
                 if await sqlite_file.check(db, path) != sqlite_file.SCHEMA_VERSION:
                     raise StoreMismatch(f"{path} has an older schema", hint="Start a server on it once.")
@@ -117,6 +118,7 @@ class SqliteStore:
     async def _open_readers(self) -> None:
         for _ in range(_READERS):
             self._readers.put_nowait(await sqlite_file.connect(self._path, read_only=True))
+            self._readers_open += 1
 
     async def _load_id(self) -> None:
         [(self.ledger_id,)] = await self._rows("SELECT ledger_id FROM ledger")
@@ -125,8 +127,9 @@ class SqliteStore:
         if self._writer_db is not None:
             await self._writer.stop()
             await self._writer_db.close()
-        for _ in range(self._readers.qsize()):
-            await self._readers.get_nowait().close()
+        while self._readers_open:  # also those that are read from just now: each has a thread that only this ends
+            await (await self._readers.get()).close()
+            self._readers_open -= 1
         if self._lock is not None:
             self._lock.release()
 

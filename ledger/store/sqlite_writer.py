@@ -14,6 +14,7 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import add
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ _DIGESTS = f"SELECT seq, digest {_SLOTS}"
 _CONTENTS = f"SELECT seq, digest, kind, actor, payload {_SLOTS}"
 
 Answer = TypeVar("Answer")
+Tallies = dict[int, list[int]]  # what Delivery counts, by stream number
 
 
 class Pending(msgspec.Struct):
@@ -76,7 +78,7 @@ class Writer:
         self._closing = False
         self._known: dict[str, KnownStream] = {}
         self._roots: dict[str, int] = {}
-        self.tallies: dict[int, list[int]] = {}  # counted, not yet written
+        self.tallies: Tallies = {}  # counted, not yet written
         self._tallied_at = 0
         self._slots: dict[int, dict[int, Held]] = {}  # what the slots hold that the group in work may meet
         self.position = 0
@@ -96,8 +98,9 @@ class Writer:
         self._wake.set()
         await self._task
         if self.tallies:
-            with contextlib.suppress(StorageError):  # counts beside the log: not worth failing a stop for
-                await self._db.transact([self._tally_statement()])
+            # counts beside the log: not worth failing a stop for
+            with contextlib.suppress(StorageError), driver_errors(self._path):
+                await self._write_tallies(self.tallies, self._clock())
 
     async def append(self, writes: Sequence[Write]) -> Appended:
         if self._closing:
@@ -112,6 +115,8 @@ class Writer:
 
     async def put(self, sql: str, values: Sequence[Any]) -> None:
         """Runs one statement beside the log, durably, between two groups."""
+        if self._closing:
+            raise StorageError(f"{self._path} is closed")
         aside = Aside(sql, values, asyncio.get_running_loop().create_future())
         self._aside.append(aside)
         self._wake.set()
@@ -173,12 +178,13 @@ class Writer:
                 answers.append((pending, await decide(pending.writes, group, self)))
             except LedgerError as error:
                 _refuse([pending], error)
+        tallies = _added(self.tallies, group.tallies)
         if group.writes_something:
-            await self._commit(group)
-        elif self.tallies and group.now_ns - self._tallied_at > _TALLIES_KEPT_NS:
-            await self._db.transact([self._tally_statement()])
-            self._tallied(group.now_ns)
-        self._count(group)
+            await self._commit(group, tallies)
+        elif tallies and group.now_ns - self._tallied_at > _TALLIES_KEPT_NS:
+            await self._write_tallies(tallies, group.now_ns)
+        else:
+            self.tallies = tallies
         self._answered = len(answers)
         for pending, written in answers:
             _answer(pending.answer, Appended(written, self.heads))
@@ -237,7 +243,7 @@ class Writer:
 
     # Writing
 
-    async def _commit(self, group: Group) -> None:
+    async def _commit(self, group: Group, tallies: Tallies) -> None:
         written = statements(group)
         seal, link = self._seal, self._link
         if group.rows:
@@ -249,10 +255,10 @@ class Writer:
                     (group.position, seal, link, self.position),
                 ),
             ]
-        if self.tallies:
-            written.append(self._tally_statement())
+        if tallies:
+            written.append(_tally_statement(tallies))
         await self._db.transact(written)
-        self._tallied(group.now_ns)
+        self.tallies, self._tallied_at = {}, group.now_ns
         self.position, self._seal, self._link = group.position, seal, link
         self._stream_n, self._root_n = group.stream_n, group.root_n
         if len(self._known) + len(group.streams) > _STREAMS_KNOWN_MAX:
@@ -263,26 +269,30 @@ class Writer:
         if group.rows:
             self._on_commit(frozenset(known.root for known in group.streams.values()))
 
-    def _count(self, group: Group) -> None:
-        for stream_n, counts in group.tallies.items():
-            held = self.tallies.setdefault(stream_n, [0, 0, 0, 0, 0])
-            self.tallies[stream_n] = [a + b for a, b in zip(held, counts, strict=True)]
+    async def _write_tallies(self, tallies: Tallies, now_ns: int) -> None:
+        await self._db.transact([_tally_statement(tallies)])
+        self.tallies, self._tallied_at = {}, now_ns
 
-    def _tallied(self, now_ns: int) -> None:
-        self.tallies.clear()
-        self._tallied_at = now_ns
 
-    def _tally_statement(self) -> Statement:
-        rows = json.dumps([[stream_n, *counts] for stream_n, counts in self.tallies.items()])
-        return (
-            "INSERT INTO deliveries"
-            " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5"
-            " FROM json_each(?) WHERE true"
-            " ON CONFLICT (stream_n) DO UPDATE SET deliveries = deliveries + excluded.deliveries,"
-            " duplicates = duplicates + excluded.duplicates, conflicts = conflicts + excluded.conflicts,"
-            " late = late + excluded.late, results_repeated = results_repeated + excluded.results_repeated",
-            (rows,),
-        )
+def _added(one: Tallies, other: Tallies) -> Tallies:
+    if not one:
+        return other
+    nothing = [0] * 5
+    names = one.keys() | other.keys()
+    return {name: list(map(add, one.get(name, nothing), other.get(name, nothing))) for name in names}
+
+
+def _tally_statement(tallies: Tallies) -> Statement:
+    rows = json.dumps([[stream_n, *counts] for stream_n, counts in tallies.items()])
+    return (
+        "INSERT INTO deliveries"
+        " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5"
+        " FROM json_each(?) WHERE true"
+        " ON CONFLICT (stream_n) DO UPDATE SET deliveries = deliveries + excluded.deliveries,"
+        " duplicates = duplicates + excluded.duplicates, conflicts = conflicts + excluded.conflicts,"
+        " late = late + excluded.late, results_repeated = results_repeated + excluded.results_repeated",
+        (rows,),
+    )
 
 
 def _weight(pending: Pending) -> int:

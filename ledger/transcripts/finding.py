@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
@@ -63,8 +64,9 @@ def candidates(root: Path) -> Iterator[Path]:
     if root.is_file():
         yield root
         return
-    for path in sorted(root.rglob("*")):
-        if path.suffix in SUFFIXES and path.parent.parent.name not in _RECORDS and path.is_file():
+    paths = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)  # passes over what has gone
+    for path in sorted(path for path in paths if path.suffix in SUFFIXES and path.parent.parent.name not in _RECORDS):
+        if path.is_file():
             yield path
 
 

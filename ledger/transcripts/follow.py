@@ -58,6 +58,7 @@ class Follower:
         self._known: dict[str, set[tuple[str, int]]] = {}
         self._given_up: dict[str, str] = {}  # signature by key: not tried again before it changes
         self._files: set[str] = set()
+        self._remembers = True
 
     def changed(self) -> list[Found]:
         """What lies there that is new, or has changed since it was brought."""
@@ -74,7 +75,7 @@ class Follower:
             subagents = self._bring_all(changed, False, growing, progress)
             self._bring_all(subagents, True, growing, progress)
         finally:
-            self._marks.save()
+            self._save()
 
     def _changed_at(self, path: Path) -> list[Found]:
         try:
@@ -109,7 +110,7 @@ class Follower:
             done += found.size
             progress(done)
             if number % SAVE_EVERY == 0:
-                self._marks.save()
+                self._save()
         return left
 
     def _bring(self, found: Found, children: bool, growing: bool, progress: Callable[[int], None]) -> bool:
@@ -145,6 +146,15 @@ class Follower:
                 raise
             self._failed(found.key, found.signature, error.detail)
         return True
+
+    def _save(self) -> None:
+        """Marks are a cache: where they cannot be kept, more is read again, and that is all."""
+        try:
+            self._marks.save()
+        except OSError as failure:
+            if self._remembers:
+                self._say(f"how far it has come cannot be remembered: {failure}")
+            self._remembers = False
 
     def _count(self, key: str) -> None:
         self._files.add(key)

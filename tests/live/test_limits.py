@@ -158,6 +158,13 @@ def test_a_payload_of_the_limit_is_stored_and_one_byte_more_is_rejected(
     assert {seq: len(text) + 2 for seq, text in found.items()} == {0: 4 * MIB, 2: 1_200_000, 4: 2}
 
 
+def test_a_result_is_bound_by_the_same_limit(saddle: httpx.Client) -> None:
+    session_id, _ = opened(saddle)
+    pushed = {"session_id": session_id, "state": "done", "summary": "x" * 4 * MIB}
+    assert_problem(saddle.post("/api/saddle/results", json=pushed), 422, "payload_too_large")
+    assert saddle.post("/api/saddle/results", json={**pushed, "summary": "x"}).json()["stored"] == 1
+
+
 def seen_payload(reader: httpx.Client, session_id: str, seq: int) -> str:
     answer = reader.get(f"/api/sessions/{session_id}/events", params={"from": seq, "limit": 1})
     return str(answer.json()["events"][0]["payload"])

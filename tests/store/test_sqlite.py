@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -219,6 +220,23 @@ async def test_a_closed_store_refuses_with_an_error_of_the_ledger(path: Path) ->
     await store.close()
     with pytest.raises(StorageError):
         await push(store, "s", event(0), opening=opening())
+
+
+async def test_a_closed_store_keeps_nothing_beside_the_log_either(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.close()
+    with pytest.raises(StorageError):
+        await store.save_checkpoint("task/1", Checkpoint("v1", 3, b"state"))
+
+
+async def test_closing_ends_also_what_is_read_from_just_then(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    async with store._reading() as db:
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0)
+    await closing
+    with pytest.raises(ValueError, match="connection"):
+        await db.execute("SELECT 1")
 
 
 async def test_a_reader_beside_a_running_server_sees_what_it_has_committed(path: Path) -> None:

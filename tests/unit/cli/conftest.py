@@ -18,9 +18,11 @@ Routes = dict[str, Any]  # "METHOD /path" → the JSON to answer, or an httpx.Re
 @pytest.fixture(autouse=True)
 def _own_world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings, token or store of the person who runs the tests."""
-    for name in ("LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", "LEDGERD_STORE", "NO_COLOR", "FORCE_COLOR"):
+    ours = ("URL", "TOKEN", "TOKEN_FILE", "STORE", "OUTBOX", "SESSION")
+    for name in (*(f"LEDGERD_{name}" for name in ours), "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
 

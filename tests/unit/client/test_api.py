@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from ledger.client.api import Api, ApiError, server_from_environment
-from ledger.client.retries import BACKOFF_MAX_S, backoff_s, retry_after_s
+from ledger.client.retries import BACKOFF_MAX_S, RETRY_AFTER_MAX_S, backoff_s, retry_after_s
 from ledger.errors import InvalidField, LedgerError
 
 NOW_S = 1_800_000_000.0
@@ -175,6 +175,17 @@ def test_ids_and_filters_are_quoted_for_the_address() -> None:
         b"/api/sessions/a%2Fb%3Fc%23d%2520/events?from_seq=3",
         b"/api/goals?status=running",
     ]
+
+
+def test_no_retry_after_makes_a_sender_sleep_for_ever() -> None:
+    far = formatdate(NOW_S + 10**6, usegmt=True)
+    assert {retry_after_s(value, NOW_S) for value in ("86400", "9" * 400, far)} == {RETRY_AFTER_MAX_S}
+
+
+def test_a_body_that_cannot_be_unpacked_counts_as_no_answer() -> None:
+    broken = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip"))
+    with Server(broken, ok()).api() as api:
+        assert api.fleet() is not None
 
 
 def test_a_retry_after_that_nobody_can_read_is_none() -> None:

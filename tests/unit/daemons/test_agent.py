@@ -59,7 +59,22 @@ def test_an_outbox_that_fails_stops_nothing_and_the_loss_is_told_afterwards(
     assert ended.exit_code == 0
     kinds = [kind for kind, _ in emitted(session)]
     assert kinds == ["output.lost", "tool_result"]
-    assert emitted(session)[0][1]["lines"] >= 2
+    assert emitted(session)[0][1]["lines"] == 2
+
+
+def test_what_was_lost_of_an_output_that_says_nothing_more_is_told_in_the_end(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = session.add
+
+    def add(events: list[NewEvent]) -> Added:
+        if any(b"stderr" in event.payload and event.kind == "output" for event in events):
+            raise StorageFull("no room")
+        return real(events)
+
+    monkeypatch.setattr(session, "add", add)
+    run(session, "echo lost >&2")
+    assert emitted(session)[-1] == ("output.lost", {"stream": "stderr", "lines": 1})
 
 
 def test_a_signal_that_comes_before_the_command_has_started_is_not_lost(session: Session) -> None:

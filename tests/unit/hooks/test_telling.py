@@ -62,6 +62,15 @@ def kinds(outbox: Outbox, session_id: str = f"{S}.hook") -> list[str]:
     return [f"{kind} {payload.get('state', '')}".strip() for _, kind, payload in kept(outbox, session_id)[1:]]
 
 
+def test_secrets_are_taken_out_before_anything_is_kept(teller: Teller, outbox: Outbox) -> None:
+    token = "ghp_" + "a1B2" * 9
+    teller.tell(record(claude("UserPromptSubmit", prompt=f"Push with {token}")))
+    teller.tell(record(bash("PreToolUse", f"curl -H 'Authorization: Bearer {token}' https://example.org"), 1))
+    assert opening(outbox)["task"]["title"] == "Push with [REDACTED]"
+    assert token not in str(kept(outbox))
+    assert "[REDACTED]" in str(kept(outbox)[-2:])
+
+
 def test_a_session_is_opened_on_the_task_that_its_transcript_would_get(teller: Teller, outbox: Outbox) -> None:
     teller.tell(record(claude("UserPromptSubmit", prompt="Fix the parser\nand soon")))
     assert opening(outbox) == {

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 import httpx
 import pytest
 
+from ledger.events.model import Recorded
 from ledger.http import rendering
 from tests.unit.http.in_process import TOKEN, Desk, desk
 
@@ -75,6 +77,21 @@ async def test_a_link_to_one_event_shows_what_stands_before_it() -> None:
         assert "Step 279." not in html
         assert "Step 479." in html
         assert "Step 480." not in html
+
+
+async def test_a_page_that_heavy_events_cut_short_leads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with desk() as ledger:
+        await ledger.started_goal("Port it", "a")
+        await ledger.push("a", *((seq, "comment", {"body": f"Step {seq}."}) for seq in range(9)))
+        store = ledger.services.store
+        read_stream = store.read_stream
+
+        async def heavy(stream: str, *, limit: int = 1000, **more: Any) -> list[Recorded]:
+            return await read_stream(stream, limit=min(limit, 5), **more)
+
+        monkeypatch.setattr(store, "read_stream", heavy)
+        assert "from=4" in await ledger.page("/sessions/a")
+        assert "Step 8." in await ledger.page("/sessions/a?from=4")
 
 
 async def test_one_event_is_shown_whole() -> None:

@@ -115,6 +115,16 @@ def test_marks_that_were_made_for_another_ledger_are_not_believed(folder: Path, 
     assert Watcher(folder, Kept(), marks, "two").look() == 2
 
 
+def test_marks_that_cannot_be_kept_hold_up_nothing(folder: Path, kept: Kept, tmp_path: Path) -> None:
+    (tmp_path / "in-the-way").touch()
+    write(folder / "t.jsonl", user("one"))
+    watcher = Watcher(folder, kept, tmp_path / "in-the-way" / "marks.json")
+    assert watcher.look() > 0
+    add(folder / "t.jsonl", prompts("two"))
+    assert watcher.look() > 0
+    assert len([line for line in watcher.said if "cannot be remembered" in line]) == 1
+
+
 def test_two_watchers_store_each_thing_once(folder: Path, kept: Kept) -> None:
     write(folder / "t.jsonl", user("one"), user("two"))
     watchers = [Watcher(folder, kept, None) for _ in range(2)]

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import watchfiles
 
 from ledger.cli import watch
 from ledger.client.api import ApiError
@@ -43,6 +45,27 @@ def test_a_ledger_that_does_not_answer_is_waited_for_and_that_is_said_once(
 def test_what_waiting_does_not_help_ends_it(error: ApiError) -> None:
     with pytest.raises(ApiError):
         watch._again_until_answered(Answers(error), threading.Event())
+
+
+def test_a_pass_ends_when_it_is_stopped() -> None:
+    def work() -> None:
+        raise watch._Stopped
+
+    assert not watch._again_until_answered(work, threading.Event())
+
+
+def test_folders_that_cannot_be_watched_are_looked_at_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> Iterator[None]:
+        raise OSError("OS file watch limit reached")
+        yield
+
+    monkeypatch.setattr(watch, "RESCAN_S", 0)
+    monkeypatch.setattr(watchfiles, "watch", full)
+    wakes = watch._wakes(lambda: [tmp_path], threading.Event())
+    for _ in range(3):
+        next(wakes)
 
 
 def test_a_wait_ends_when_it_is_stopped() -> None:
