@@ -43,7 +43,8 @@ def command(store: str | None, host: str, port: int | None) -> None:
             host=host,
             port=_usual_port(host) if port is None else port,
         )
-        os.environ.pop("LEDGERD_OWNER_TOKEN", None)  # a demo has a token of its own
+        if store is None:
+            os.environ.pop("LEDGERD_OWNER_TOKEN", None)  # what is gone afterwards has a token of its own
         uvloop.run(serve(settings, _play))
 
 

@@ -55,6 +55,7 @@ async def serve(settings: Settings, started: Started, listener: socket.socket | 
 
     Raises StorageError, InvalidField, also where the address is taken."""
     _log_to_stderr()
+    os.umask(0o077)  # a ledger and its index hold whole transcripts: they are their owner's alone
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.freeze()  # what was imported stays
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -103,11 +104,14 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop)
-        async with asyncio.TaskGroup() as group:
-            serving = group.create_task(self.serve(sockets=[listener]))
-            helper = group.create_task(started())
-            helper.add_done_callback(lambda done: self._stop() if done.cancelled() or done.exception() else None)
-            serving.add_done_callback(lambda _: helper.cancel())
+        try:
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(self.serve(sockets=[listener]))
+                helper = group.create_task(started())
+                helper.add_done_callback(lambda done: self._stop() if done.cancelled() or done.exception() else None)
+                serving.add_done_callback(lambda _: helper.cancel())
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     def _stop(self) -> None:
         self._services.hub.close()
@@ -129,7 +133,7 @@ async def _store(url: str) -> AsyncIterator[Store]:
 
 async def _owner(store: Store, url: str) -> tuple[str, bool]:
     """The owner's token, made on the first start, and whether it is ours to print: not if it was given to us."""
-    given = os.environ.get("LEDGERD_OWNER_TOKEN")
+    given = os.environ.get("LEDGERD_OWNER_TOKEN", "").strip() or None
     if given is not None and len(given) < OWNER_TOKEN_CHARS_MIN:
         raise InvalidField("LEDGERD_OWNER_TOKEN", f"has fewer than {OWNER_TOKEN_CHARS_MIN} characters")
     token = given or _kept_token(url)

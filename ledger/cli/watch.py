@@ -82,20 +82,25 @@ def command(
                 names_unknown=bool(paths),
             )
 
+        def enter() -> None:
+            """A ledger that lets nobody in says so at once, also where there is nothing to bring."""
+            api.heartbeat(host=platform.node())
+
         if once:
+            enter()
             finish(bringing().once(growing=False), as_json)
         else:
-            _follow(api, bringing, roots)
+            _follow(enter, bringing, roots)
 
 
-def _follow(api: Api, begin: Callable[[], Bringing], roots: Callable[[], list[Path]]) -> None:
+def _follow(enter: Callable[[], None], begin: Callable[[], Bringing], roots: Callable[[], list[Path]]) -> None:
     with _stop_event() as stop:
 
         def check() -> None:
             if stop.is_set():
                 raise _Stopped
 
-        if not _again_until_answered(lambda: api.call("GET", "/readyz"), stop):
+        if not _again_until_answered(enter, stop):
             return
         bringing = begin()
         if not _again_until_answered(lambda: show(bringing.once(growing=True, check=check)), stop):

@@ -11,7 +11,7 @@ import asyncio
 from ledger.errors import Overloaded
 from ledger.store.base import Heads, Store
 
-LISTENERS_MAX = 1000
+LISTENERS_MAX = 10_000
 
 
 class Listener:

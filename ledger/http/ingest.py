@@ -29,6 +29,7 @@ from projections.catalog import statuses, work_order
 from projections.task import Task
 
 WAIT_S_MAX = 30.0
+SETTLE_S = 0.05  # a waiting ask looks again at most this often, however much else moves
 SMALL_BYTES_MAX, HUGE_BYTES_MIN = 8 * 2**10, 512 * 2**10
 
 
@@ -153,6 +154,7 @@ async def _wait_for_work(request: Request, asked: AskIn, saddle: str) -> tuple[T
             left_s = deadline - asyncio.get_running_loop().time()
             if claimed is not None or left_s <= 0 or at.hub.closing or not await listener.rung(left_s):
                 return claimed
+            await asyncio.sleep(SETTLE_S)
         return None
     finally:
         at.hub.leave(listener)

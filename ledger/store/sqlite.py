@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
 
 from ledger.errors import StoreMismatch
 from ledger.events.model import END_SEQ, Recorded
@@ -32,12 +31,12 @@ from ledger.store.sqlite_file import Database, FileLock, driver_errors
 from ledger.store.sqlite_writer import Writer
 
 _READERS = 3
-_ROWS_AT_ONCE = 100
 _READ_BYTES_MAX = 16 * 2**20
 _RECORDED = (
     "SELECT e.position, 0, s.stream, e.seq, e.kind, e.actor, e.at, e.recorded_at, s.task_id, r.root, e.payload,"
     " e.digest, e.extra"
 )
+_PAYLOAD_COLUMN = 10
 _JOINED = " JOIN streams s USING (stream_n) JOIN roots r ON r.root_n = e.root_n "
 _STREAM_INFO = (
     "SELECT stream, task_id, root, saddle, contiguous, high_seq, events, last_recorded_at"
@@ -54,7 +53,7 @@ class SqliteStore:
         self._path = path
         self._lock = lock
         self._writer_db = writer_db
-        self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        self._readers: asyncio.Queue[Database] = asyncio.Queue()
         self._readers_open = 0
         self._listeners: list[Listener] = []
         self.ledger_id = ""
@@ -157,7 +156,7 @@ class SqliteStore:
     # Reading
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[aiosqlite.Connection]:
+    async def _reading(self) -> AsyncIterator[Database]:
         db = await self._readers.get()
         try:
             with driver_errors(self._path):
@@ -171,13 +170,9 @@ class SqliteStore:
 
     async def _recorded(self, sql: str, values: Sequence[Any]) -> list[Recorded]:
         """The events of a query, in memory that is bounded whatever their payloads weigh."""
-        events: list[Recorded] = []
-        read_bytes = 0
-        async with self._reading() as db, db.execute(_RECORDED + sql, values) as cursor:
-            while read_bytes < _READ_BYTES_MAX and (rows := await cursor.fetchmany(_ROWS_AT_ONCE)):
-                events += [Recorded(*row) for row in rows]
-                read_bytes += sum(len(event.payload) for event in events[-_ROWS_AT_ONCE:])
-        return events
+        async with self._reading() as db:
+            rows = await db.fetch_up_to(_RECORDED + sql, values, _PAYLOAD_COLUMN, _READ_BYTES_MAX)
+        return [Recorded(*row) for row in rows]
 
     async def heads(self) -> Heads:
         [(position,)] = await self._rows("SELECT position FROM counters WHERE bucket = 0")

@@ -80,10 +80,25 @@ class Database(aiosqlite.Connection):
         would run in autocommit."""
         await self._execute(_transact, self._conn, statements)  # type: ignore[no-untyped-call]
 
+    async def fetch_up_to(self, sql: str, values: Sequence[Any], column: int, bytes_max: int) -> list[Any]:
+        """The rows of a query, up to the one with which what stands in `column` weighs `bytes_max` together."""
+        rows: list[Any] = await self._execute(_fetch_up_to, self._conn, sql, values, column, bytes_max)  # type: ignore[no-untyped-call]
+        return rows
+
     async def fetch_each(self, queries: Sequence[Statement]) -> list[list[Any]]:
         """The rows of each query, in one visit to the driver's thread."""
         found: list[list[Any]] = await self._execute(_fetch_each, self._conn, queries)  # type: ignore[no-untyped-call]
         return found
+
+
+def _fetch_up_to(db: sqlite3.Connection, sql: str, values: Sequence[Any], column: int, bytes_max: int) -> list[Any]:
+    rows: list[Any] = []
+    for row in db.execute(sql, values):
+        rows.append(row)
+        bytes_max -= len(row[column])
+        if bytes_max <= 0:
+            break
+    return rows
 
 
 def _fetch_each(db: sqlite3.Connection, queries: Sequence[Statement]) -> list[list[Any]]:

@@ -139,10 +139,12 @@ class Writer:
                 except asyncio.CancelledError:
                     _refuse(taken, StorageError(f"{self._path} was closed"))
                     raise
-                except Exception as error:  # whatever it was, each sender hears it and sends again
+                except Exception as error:  # whatever it was, each sender is asked to send again
                     self._known.clear()
                     self._roots.clear()
-                    _refuse(taken, error)
+                    _refuse(
+                        taken, error if isinstance(error, LedgerError) else StorageError(f"{self._path}: {error}")
+                    )
 
     async def _gather(self) -> None:
         """Waits a moment for those who are about to come back, everybody whose append was answered just now, until
@@ -176,7 +178,7 @@ class Writer:
                 continue
             try:
                 answers.append((pending, await decide(pending.writes, group, self)))
-            except LedgerError as error:
+            except (LedgerError, ValueError) as error:
                 _refuse([pending], error)
         tallies = _added(self.tallies, group.tallies)
         if group.writes_something:

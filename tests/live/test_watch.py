@@ -78,6 +78,12 @@ def test_a_pass_over_the_agents_folders_brings_all_and_a_second_one_nothing(
     assert "0 events stored, " in second.stdout
 
 
+def test_a_wrong_token_is_named_also_where_there_is_nothing_to_bring(watch: Watch) -> None:
+    done = watch("--once", LEDGERD_TOKEN="nope")
+    assert done.returncode == 1
+    assert "LEDGERD_TOKEN" in done.stderr
+
+
 def test_only_what_was_asked_for_is_read(watch: Watch, home: Path, owner: httpx.Client) -> None:
     claude = fresh("claude")
     path = write(home / "elsewhere/t.jsonl", user("go", sessionId=claude))
