@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-
 from ledger.errors import StoreMismatch
 from ledger.events.model import END_SEQ, Recorded
 from ledger.store import sqlite_file
