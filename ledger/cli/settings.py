@@ -59,7 +59,8 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] = os.
     """The settings of `file` (else ./ledgerd.toml, if it is there) with the environment over them.
 
     Raises InvalidSettings, naming the key and where it stands, for an unknown key of the file or a value of
-    the wrong type or out of bounds. An empty variable counts as not set.
+    the wrong type or out of bounds. An empty variable counts as not set. A ./ledgerd.toml that names a server must
+    hold the token for it, too: it may lie in a folder that somebody else wrote, and would be sent one of ours.
     """
     path = file if file is not None else Path(FILE_NAME)
     from_file = _read(path) if file is not None or path.is_file() else {}
@@ -68,6 +69,11 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] = os.
     from_environment = {name: environment[key] for name, key in variables.items() if environment.get(key)}
     for name, value in from_environment.items():
         _convert({name: value}, variables[name], strict=False)
+    if file is None and "url" in from_file and "token" not in from_file and "url" not in from_environment:
+        raise InvalidSettings(
+            f"{path}: url stands there without a token, and no token of ours is sent to a server that a folder names",
+            hint=f"Set LEDGERD_URL, or give the file by name: --config {path}.",
+        )
     return _convert({**from_file, **from_environment}, str(path), strict=False)
 
 

@@ -62,3 +62,16 @@ def test_a_wrong_variable_is_named() -> None:
 def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match=r"ledgerd\.toml: .*line 1"):
         load_settings(write(tmp_path / "ledgerd.toml", "port: 1"), {})
+
+
+def test_a_folder_cannot_name_the_server_that_our_token_is_sent_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ledgerd.toml").write_text('url = "http://elsewhere.example"\n')
+    with pytest.raises(InvalidSettings, match="without a token"):
+        load_settings(environment={"LEDGERD_TOKEN": "ours"})
+    assert load_settings(environment={"LEDGERD_URL": "http://127.0.0.1:1"}).url == "http://127.0.0.1:1"
+    assert load_settings(tmp_path / "ledgerd.toml", environment={}).url == "http://elsewhere.example"
+    (tmp_path / "ledgerd.toml").write_text('url = "http://elsewhere.example"\ntoken = "theirs"\n')
+    assert load_settings(environment={}).token == "theirs"
