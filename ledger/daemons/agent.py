@@ -1,7 +1,8 @@
 """Runs a command as a session: its output lines are events, its exit code the result. Agents are started here only.
 
-The command never waits for the ledger: what it writes is passed on at once, and kept in the outbox in batches. Where
-the outbox fails, the command goes on, and how much was lost is told when the outbox works again.
+The command never waits for the ledger: one thread passes on what it writes, another keeps it in the outbox in
+batches. Where the outbox fails, or is slower than the command for long, the command goes on, and how much was lost is
+told when the outbox works again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import queue
 import signal
 import subprocess
 import threading
@@ -37,7 +39,8 @@ GRACE_S = 5.0  # between asking leftover children to end, and ending them
 PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _ASK_TO_END = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
 _READ_BYTES = 64 * 1024
-_PIPE_BYTES = 2**20  # room for what the command writes while a batch is on its way to the disk
+_PIPE_BYTES = 2**20
+_BATCHES_WAITING_MAX = 256  # of up to _READ_BYTES each, while the disk is slow
 _POLL_S = 0.02
 _SUMMARY_CHARS_MAX = 500
 
@@ -111,22 +114,28 @@ class Agent:
         self._process = None
         for reader in readers:
             reader.join(GRACE_S)  # a child that left the group may hold the pipe
+        for output in outputs:
+            output.finish()
         return status if status >= 0 else 128 - status
 
 
 class _Output:
-    """One output of the command: passed on as it comes, kept line by line."""
+    """One output of the command: passed on as it comes, kept line by line by a thread of its own."""
 
     def __init__(self, session: Session, name: str, passed_on_to: int) -> None:
         self.last_words = ""
         self._session = session
         self._name = name
         self._passed_on_to = passed_on_to
+        self._handed: queue.Queue[list[NewEvent] | None] = queue.Queue(_BATCHES_WAITING_MAX)
+        self._keeper = threading.Thread(target=self._keep_what_is_handed, daemon=True)
         self._lost = 0
+        self._losing = threading.Lock()
 
     def read(self, pipe: IO[bytes]) -> None:
         with suppress(OSError, AttributeError):  # not every system lets a pipe grow
             fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._keeper.start()
         rest = b""
         with pipe:
             while data := os.read(pipe.fileno(), _READ_BYTES):
@@ -139,24 +148,42 @@ class _Output:
         if rest:
             self._keep_lines([rest])
 
+    def finish(self) -> None:
+        """Waits until everything that was read is kept, or counted as lost."""
+        if self._keeper.ident is not None:
+            self._handed.put(None)
+            self._keeper.join()
+
     def keep(self, events: list[NewEvent]) -> None:
         """Keeps events, behind word of what was lost before them; or counts them as lost."""
-        lost = [_event(OUTPUT_LOST, {"stream": self._name, "lines": self._lost})] if self._lost else []
+        with self._losing:
+            lines, self._lost = self._lost, 0
+        lost = [_event(OUTPUT_LOST, {"stream": self._name, "lines": lines})] if lines else []
         if not lost and not events:
             return
         try:
             self._session.add([*lost, *events])
         except StorageError:
-            self._lost += len(events)
-        else:
-            self._lost = 0
+            self._lose(lines + len(events))
+
+    def _keep_what_is_handed(self) -> None:
+        while (events := self._handed.get()) is not None:
+            self.keep(events)
+
+    def _lose(self, lines: int) -> None:
+        with self._losing:
+            self._lost += lines
 
     def _keep_lines(self, lines: list[bytes]) -> None:
         texts = [line.removesuffix(b"\r").decode(errors="replace") for line in lines]
         if not texts:
             return
         self.last_words = next((text for text in reversed(texts) if text.strip()), self.last_words)
-        self.keep([_event(OUTPUT, {"stream": self._name, "text": text}) for text in texts])
+        events = [_event(OUTPUT, {"stream": self._name, "text": text}) for text in texts]
+        try:
+            self._handed.put_nowait(events)
+        except queue.Full:
+            self._lose(len(events))
 
     def _pass_on(self, data: bytes) -> None:
         with suppress(OSError):  # nobody listens any more; the command goes on

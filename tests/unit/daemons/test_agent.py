@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGTERM
@@ -118,3 +119,37 @@ def test_the_command_is_told_its_session_and_outbox(session: Session, monkeypatc
     assert (environment["LEDGERD_SESSION"], environment["LEDGERD_OUTBOX"]) == ("s", "outbox.db")
     assert "LEDGERD_GOAL_ID" not in environment
     assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_an_outbox_that_hangs_holds_up_nothing_and_counts_what_had_no_room(
+    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The outbox hangs until the command has written 40 MB and ended."""
+    real, at_the_end = session.add, tmp_path / "ended"
+    watcher = threading.Event()
+
+    def add(events: list[NewEvent]) -> Added:
+        if any(event.kind == "output" for event in events):
+            assert watcher.wait(60)
+        return real(events)
+
+    def let_go() -> None:
+        while not at_the_end.exists() and not watcher.wait(0.01):
+            pass
+        watcher.set()
+
+    monkeypatch.setattr(session, "add", add)
+    letting = threading.Thread(target=let_go)
+    letting.start()
+    try:
+        line = "x" * 99
+        ended = run(session, f"yes {line} | head -c 40000000 >&2; touch {at_the_end}")
+    finally:
+        watcher.set()
+        letting.join()
+    assert ended.exit_code == 0
+    told = emitted(session)
+    kept = sum(kind == "output" for kind, _ in told)
+    lost = sum(payload["lines"] for kind, payload in told if kind == "output.lost")
+    assert lost > 0
+    assert kept + lost == pytest.approx(400_000, abs=2)
