@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 README = Path(__file__).parents[2] / "README.md"
@@ -37,3 +38,17 @@ def test_the_readme_shows_what_its_commands_print(server, tmp_path):
     assert done.returncode == 0, done.stderr
     printed = [part.strip() for part in done.stdout.split(mark)[:-1]]
     assert list(zip([command for command, _ in shown], printed, strict=True)) == shown
+
+
+def test_the_readme_shows_a_daemon_that_works(server, owner, tmp_path):
+    [example] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    environment = {**os.environ, "LEDGERD_URL": server.url, "LEDGERD_TOKEN": server.owner_token}
+    done = subprocess.run(
+        [sys.executable, "-c", example], env=environment, cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    drain = [sys.executable, "-m", "ledger.cli", "outbox", "--outbox", "outbox.db", "drain"]
+    assert subprocess.run(drain, env=environment, cwd=tmp_path, timeout=60).returncode == 0
+    [task] = [task for task in owner.get("/api/tasks?status=done").json()["items"] if task["summary"] == "ported"]
+    rows = owner.get(f"/api/tasks/{task['id']}").json()["events"]
+    assert [row["kind"] for row in rows] == ["task-started", "comment", "task-done"]
