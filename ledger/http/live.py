@@ -12,8 +12,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ledger.errors import Unauthenticated
 from ledger.http.auth import READER, require
-from ledger.http.services import Services, services
+from ledger.http.services import services
 from ledger.store.base import Heads
 
 EVENT_STREAM = "text/event-stream"
@@ -32,11 +33,13 @@ async def live(request: Request) -> Response:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if request.method == "HEAD":  # a stream without a body would hold its connection for nothing
         return Response(media_type=EVENT_STREAM, headers=headers)
-    return StreamingResponse(_stream(at, roots, since), media_type=EVENT_STREAM, headers=headers)
+    return StreamingResponse(_stream(request, roots, since), media_type=EVENT_STREAM, headers=headers)
 
 
-async def _stream(at: Services, roots: frozenset[str], since: Heads | None) -> AsyncIterator[bytes]:
-    """It listens only once it is read from: a stream whose reader has gone before that is never ended by anybody."""
+async def _stream(request: Request, roots: frozenset[str], since: Heads | None) -> AsyncIterator[bytes]:
+    """It listens only once it is read from: a stream whose reader has gone before that is never ended by anybody. It
+    ends, with nothing more told, where the token that opened it has expired or was revoked meanwhile."""
+    at = services(request)
     listener = at.hub.listen(roots)
     try:
         heads = await at.store.heads()
@@ -49,15 +52,24 @@ async def _stream(at: Services, roots: frozenset[str], since: Heads | None) -> A
             yield _message("hello", at.cursor(heads), {})
         while True:
             rung = await listener.rung(KEEPALIVE_S)
-            if at.hub.closing:
+            if at.hub.closing or not await _still_admitted(request):
                 return
             if not rung:
                 yield b": still here\n\n"
                 continue
-            # Not the store's heads: a commit can be read there before the hub has told of it.
-            yield _message("moved", at.cursor(listener.heads), _told(sorted(listener.moved()), frozenset()))
+            if moved := listener.moved():  # empty where it rang again while the token was looked at
+                # Not the store's heads: a commit can be read there before the hub has told of it.
+                yield _message("moved", at.cursor(listener.heads), _told(sorted(moved), frozenset()))
     finally:
         at.hub.leave(listener)
+
+
+async def _still_admitted(request: Request) -> bool:
+    try:
+        await services(request).access.caller(request)
+    except Unauthenticated:
+        return False
+    return True
 
 
 def _told(moved: list[str], wanted: frozenset[str]) -> dict[str, object]:
