@@ -24,7 +24,7 @@ from ledger.client.outbox import BYTES_MAX, NEXT_SEQ, Added, Backlog, Outbox, de
 from ledger.errors import InvalidField, LedgerError
 from ledger.events import kinds
 from ledger.events.decode import new_event
-from ledger.events.model import NewEvent
+from ledger.events.model import NewEvent, Recorded
 from ledger.events.times import parse_instant
 
 CLOSE_S = 1.0
@@ -49,9 +49,10 @@ class Session:
         """Appends one event and gives its seq. Raises TypeError for a payload that JSON has no form for."""
         return self.add([_event(kind, actor, payload, at)]).seqs[0]
 
-    def add(self, events: Iterable[NewEvent]) -> Added:
-        """Appends many events in one transaction, with the seqs that they carry or NEXT_SEQ."""
-        added = self._saddle.outbox.add(self.id, list(events))
+    def add(self, events: Iterable[NewEvent], *, expected_seq: int | None = None) -> Added:
+        """Appends many events in one transaction, with the seqs that they carry or NEXT_SEQ. With `expected_seq` only
+        if that is the last one so far; else raises StreamMoved."""
+        added = self._saddle.outbox.add(self.id, list(events), expected_seq=expected_seq)
         self._saddle.wake()
         return added
 
@@ -76,6 +77,10 @@ class Session:
         first = self._saddle.outbox.end(self.id, event)
         self._saddle.wake()
         return first
+
+    def kept(self) -> list[Recorded]:
+        """All that was emitted to a session that was opened as `kept`, by anyone through this outbox."""
+        return self._saddle.outbox.kept(self.id)
 
     def last_state(self) -> str | None:
         """The state that was pushed last, by anyone through this outbox."""
@@ -127,11 +132,12 @@ class Saddle:
         """A client of the same server, to be closed by the caller. Raises InvalidField for a URL that is none."""
         return Api(self._url, self._token, timeout_s=self._timeout_s, attempts_max=attempts_max)
 
-    def open_session(self, session_id: str | None = None, **fields: Any) -> Session:
+    def open_session(self, session_id: str | None = None, *, kept: bool = False, **fields: Any) -> Session:
         """Opens a session under `task_id` or an ad hoc `task`; the fields are those of `OpenIn`. Needs no server. A
-        session that is open already is given again. Raises SessionElsewhere, InvalidField."""
+        session that is open already is given again. A `kept` one can be read back for good. Raises SessionElsewhere,
+        InvalidField."""
         session_id = session_id or uuid.uuid4().hex
-        self.outbox.open_session(session_id, {"contiguous": True, **fields})
+        self.outbox.open_session(session_id, {"contiguous": True, **fields}, kept=kept)
         self.wake()
         return Session(self, session_id)
 

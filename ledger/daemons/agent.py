@@ -30,7 +30,6 @@ from ledger.events import kinds
 from ledger.events.decode import new_event
 from ledger.events.model import NewEvent
 
-OUTPUT = "output"  # {stream, text}: one line that the command wrote
 OUTPUT_LOST = "output.lost"  # {lines}: what could not be kept before this
 ACTOR = "harness"
 LINE_BYTES_MAX = 64 * 1024  # a longer line becomes several events
@@ -179,7 +178,7 @@ class _Output:
         if not texts:
             return
         self.last_words = next((text for text in reversed(texts) if text.strip()), self.last_words)
-        events = [_event(OUTPUT, {"stream": self._name, "text": text}) for text in texts]
+        events = [_event(kinds.OUTPUT, {"stream": self._name, "text": text}) for text in texts]
         try:
             self._handed.put_nowait(events)
         except queue.Full:

@@ -11,6 +11,7 @@ USAGE = "usage"  # {message_id?, model?, input_tokens, output_tokens, cache_{rea
 ERROR = "error"  # {message}: an API error, an overload, a limit
 WAITING = "waiting"  # {question?}: the agent waits for a person
 COMPACTION = "compaction"  # {trigger?, tokens_before?}
+OUTPUT = "output"  # {stream, text}: one line that a command wrote
 RESULT = "result"  # {state, summary?}: a state push
 
 # What the ledger writes in a session

@@ -19,11 +19,11 @@ from pathlib import Path
 from ledger.errors import StorageError, StorageFull, StoreMismatch
 from ledger.store import sealing
 
-VERSION = 1
+VERSION = 2
 PAGE_BYTES = 4096
 BUSY_MS_MAX = 30_000  # how long a writer waits for the others
 
-_SCHEMA = Path(__file__).with_name("schema") / f"outbox_{VERSION:04}.sql"
+_SCHEMA = Path(__file__).with_name("schema")
 _WAL_BYTES_KEPT = 16 * 2**20
 
 Connection = sqlite3.Connection
@@ -106,7 +106,7 @@ def _make(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as db:
             ledger_id = secrets.token_hex(8)
             db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            db.executescript(ddl() + _SCHEMA.read_text(encoding="utf-8"))
+            db.executescript(ddl() + "".join(_step(version) for version in range(1, VERSION + 1)))
             db.execute("INSERT INTO ledger VALUES (?, ?)", (ledger_id, time.time_ns()))
             db.execute("INSERT INTO counters VALUES (0, 0, 0, ?)", (sealing.first_link(ledger_id, 0),))
             db.execute("INSERT INTO outbox VALUES (?)", (VERSION,))
@@ -123,11 +123,34 @@ def _check(db: Connection, path: Path) -> None:
     if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'outbox'").fetchone()[0]:
         raise _no_outbox(path)
     [version] = db.execute("SELECT version FROM outbox").fetchone()
+    if version < VERSION:
+        version = _bring_up(db)
     if version != VERSION:
         raise StoreMismatch(
             f"{path} is an outbox of version {version}, and this ledgerd knows version {VERSION}",
             hint="Use the ledgerd version that wrote it, or name another file with LEDGERD_OUTBOX.",
         )
+
+
+def _bring_up(db: Connection) -> int:
+    """Makes an outbox of an older version one of this; whoever else does so meanwhile is waited for."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        [version] = db.execute("SELECT version FROM outbox").fetchone()
+        for step in range(version + 1, VERSION + 1):
+            for statement in _step(step).split(";"):
+                db.execute(statement)
+            db.execute("UPDATE outbox SET version = ?", (step,))
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+    return max(int(version), VERSION)
+
+
+def _step(version: int) -> str:
+    return (_SCHEMA / f"outbox_{version:04}.sql").read_text(encoding="utf-8")
 
 
 def _no_outbox(path: Path) -> StoreMismatch:

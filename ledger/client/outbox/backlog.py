@@ -145,7 +145,11 @@ class Backlog:
         with self._file.transaction() as db:
             for event, code, detail in events:
                 letters.bury(db, session.session_id, event, code, detail, self._clock())
-                db.execute("DELETE FROM events WHERE stream_n = ? AND seq = ?", (session.stream_n, event.seq))
+                db.execute(
+                    "DELETE FROM events WHERE stream_n = ? AND seq = ?"
+                    " AND NOT (SELECT kept FROM sending WHERE sending.stream_n = events.stream_n)",
+                    (session.stream_n, event.seq),
+                )
 
     def refuse(self, session: Waiting, code: str, detail: str) -> None:
         """Sends nothing more of the session until it is retried; the others go on."""

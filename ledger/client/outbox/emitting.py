@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger.client.outbox import letters, pruning
-from ledger.errors import NotFound, SessionElsewhere, StorageFull
+from ledger.errors import NotFound, SessionElsewhere, StorageFull, StreamMoved
 from ledger.events.content import payload_object, same_payload
 from ledger.events.decode import new_event
 from ledger.events.ids import checked_id
 from ledger.events.kinds import RESULT, SESSION_OPENED, is_decisive
-from ledger.events.model import END_SEQ, OPENING_SEQ, NewEvent, task_root
+from ledger.events.model import END_SEQ, OPENING_SEQ, NewEvent, Recorded, task_root
 from ledger.store.outbox_file import Connection, OutboxFile
 
 BYTES_MAX = 256 * 2**20
@@ -79,9 +79,16 @@ class Outbox:
     def close(self) -> None:
         self._file.close()
 
-    def open_session(self, session_id: str, fields: Mapping[str, Any]) -> bool:
+    def __enter__(self) -> Outbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_session(self, session_id: str, fields: Mapping[str, Any], *, kept: bool = False) -> bool:
         """Opens a session, of which the server learns with the first chunk; `fields` are those of `OpenIn`. True if
-        it is new here. Raises SessionElsewhere where it is open under another `task_id`."""
+        it is new here. A `kept` one is never forgotten: it can be read back with `kept`. Raises SessionElsewhere
+        where it is open under another `task_id`."""
         session_id = checked_id(session_id, "session_id")
         opening = new_event(OPENING_SEQ, SESSION_OPENED, "", _given(fields))
         opened = payload_object(opening.payload)
@@ -97,7 +104,8 @@ class Outbox:
                 return False
             if _find(db, session_id) is not None:
                 return False
-            stream = self._register(db, session_id, str(task_id), contiguous=bool(opened.get("contiguous")))
+            contiguous = bool(opened.get("contiguous"))
+            stream = self._register(db, session_id, str(task_id), contiguous=contiguous, kept=kept)
             self._insert(db, session_id, stream, [opening])
             return True
 
@@ -120,12 +128,16 @@ class Outbox:
         with self._file.reading() as db:
             return _find(db, session_id) is not None
 
-    def add(self, session_id: str, events: Sequence[NewEvent]) -> Added:
+    def add(self, session_id: str, events: Sequence[NewEvent], *, expected_seq: int | None = None) -> Added:
         """Appends events to a session. NEXT_SEQ as a seq stands for the next one; an event with a seq of its own that
-        is there already counts as a duplicate, or goes to the dead letters where its content is another."""
+        is there already counts as a duplicate, or goes to the dead letters where its content is another. With
+        `expected_seq`, the last seq that the writer has seen (-1: none), it is a conditional append: raises
+        StreamMoved, and nothing was added, where the session stands elsewhere."""
 
         def write(db: Connection) -> Added:
             stream = _found(db, session_id)
+            if expected_seq is not None and stream.high_seq != expected_seq:
+                raise StreamMoved(session_id, expected_seq, stream.high_seq)
             if any(event.seq != NEXT_SEQ for event in events):
                 return self._add_numbered(db, session_id, stream, events)
             first = stream.high_seq + 1
@@ -157,6 +169,19 @@ class Outbox:
                 (_found(db, session_id).stream_n, RESULT),
             ).fetchone()
         return None if row is None else payload_object(row[0]).get("state")
+
+    def kept(self, session_id: str | None = None) -> list[Recorded]:
+        """What this outbox holds of its kept sessions, or of one, in the order in which it was emitted. The openings
+        are among it; `root` is that of the task, as if it had no goal."""
+        with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT position, 0, stream, seq, kind, actor, at, recorded_at, task_id, root, payload, digest, extra"
+                " FROM events JOIN streams USING (stream_n) JOIN sending USING (stream_n)"
+                " JOIN roots ON roots.root_n = streams.root_n WHERE kept AND stream = coalesce(?, stream)"
+                " ORDER BY position",
+                (session_id,),
+            ).fetchall()
+        return [Recorded(*row) for row in rows]
 
     def begin_ask(self, new_id: str) -> str:
         """The session id to ask for work with: one whose answer was never known, else `new_id`."""
@@ -216,6 +241,7 @@ class Outbox:
         contiguous: bool = False,
         opening_sent: bool = False,
         high_seq: int = -1,
+        kept: bool = False,
     ) -> _Stream:
         root = task_root(task_id)
         db.execute("INSERT OR IGNORE INTO roots (root) VALUES (?)", (root,))
@@ -225,7 +251,10 @@ class Outbox:
             " VALUES (?, ?, ?, '', ?, ?, 0, ?) RETURNING stream_n",
             (session_id, root_n, task_id, contiguous, high_seq, self._clock()),
         ).fetchone()
-        db.execute("INSERT INTO sending VALUES (?, ?, ?, 0, 0, 0, 1, NULL, NULL)", (stream_n, opening_sent, high_seq))
+        db.execute(
+            "INSERT INTO sending VALUES (?, ?, ?, 0, 0, 0, 1, NULL, NULL, ?)",
+            (stream_n, opening_sent, high_seq, kept),
+        )
         return _Stream(stream_n, root_n, high_seq)
 
     def _insert(self, db: Connection, session_id: str, stream: _Stream, events: Sequence[NewEvent]) -> None:

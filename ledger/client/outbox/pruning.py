@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ledger.errors import StorageFull
+from ledger.events.kinds import COMPACTION, MESSAGE, OUTPUT, TOOL_CALL, TOOL_RESULT
 from ledger.store.outbox_file import Connection, OutboxFile
 
 ROWS_AT_ONCE = 2000
 
 # An opening stays as long as its session: the server may have to be told again
+_SAID_ALONG_THE_WAY = (OUTPUT, MESSAGE, TOOL_CALL, TOOL_RESULT, COMPACTION)  # all that a kept session may lose
 _ACKNOWLEDGED = (
     "SELECT position FROM events JOIN sending USING (stream_n) WHERE seq >= 0 AND seq <= sent_seq AND verified = 1"
+    f" AND (NOT kept OR kind IN ({', '.join(map(repr, _SAID_ALONG_THE_WAY))}))"
 )
 
 
@@ -29,7 +32,7 @@ def drop_older(file: OutboxFile, than: int) -> None:
         _drop(db, _ACKNOWLEDGED + " AND recorded_at < ?", (than,))
         ended = db.execute(
             "SELECT stream_n FROM streams JOIN sending USING (stream_n) WHERE last_recorded_at < ?"
-            " AND opening_sent AND end_sent AND verified AND sent_seq >= high_seq",
+            " AND NOT kept AND opening_sent AND end_sent AND verified AND sent_seq >= high_seq",
             (than,),
         ).fetchall()
         for table in ("events", "sending", "streams"):
