@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ledger.client.saddle import Saddle, Session
 
 SEND_S = 1.0
+LOOK_UP_S = 5.0
 
 _NO_SESSION = (
     "no session is named: run it inside `ledgerd run`, set LEDGERD_SESSION, or open one with"
@@ -64,7 +65,7 @@ def session_of(saddle: Saddle, session_id: str | None) -> Session:
         raise click.UsageError(_NO_SESSION)
     if not saddle.outbox.has_session(session_id):
         try:
-            with saddle.api(attempts_max=1) as api:
+            with saddle.api(attempts_max=1, timeout_s=LOOK_UP_S) as api:
                 high_seq = api.push(session_id, [])["high_seq"]
         except ApiError as error:
             if error.code != "unknown_session":
@@ -78,10 +79,12 @@ def session_of(saddle: Saddle, session_id: str | None) -> Session:
 
 
 def send_soon(saddle: Saddle, session: Session, timeout_s: float = SEND_S) -> bool:
-    """Tries to send what waits of a session; says on standard error where it stays on disk for now."""
+    """Tries to send what waits of a session, the last that is done with this saddle; says on standard error where it
+    stays on disk for now, and then does not wait for the server again."""
     sent = saddle.flush(timeout_s, session_id=session.id, patient=False)
     if not sent:
         trouble = saddle.trouble
+        saddle.close(0)
         why = f" ({one_line(trouble.detail)})" if trouble else ""
         click.echo(f"kept in {saddle.outbox.path}, to be sent later{why}", err=True)
         if trouble and trouble.hint:

@@ -128,9 +128,10 @@ class Saddle:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def api(self, *, attempts_max: int = 5) -> Api:
+    def api(self, *, attempts_max: int = 5, timeout_s: float | None = None) -> Api:
         """A client of the same server, to be closed by the caller. Raises InvalidField for a URL that is none."""
-        return Api(self._url, self._token, timeout_s=self._timeout_s, attempts_max=attempts_max)
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return Api(self._url, self._token, timeout_s=timeout_s, attempts_max=attempts_max)
 
     def open_session(self, session_id: str | None = None, *, kept: bool = False, **fields: Any) -> Session:
         """Opens a session under `task_id` or an ad hoc `task`; the fields are those of `OpenIn`. Needs no server. A
@@ -190,8 +191,9 @@ class Saddle:
     def close(self, timeout_s: float = CLOSE_S) -> None:
         """Tries for at most `timeout_s` to send what waits, and leaves the rest on disk for the next one."""
         if self._drain:
+            deadline = time.monotonic() + timeout_s
             self.flush(timeout_s, patient=False)
-            self._drain.stop(timeout_s)
+            self._drain.stop(max(deadline - time.monotonic(), _POLL_S))
             self._drain = None
             atexit.unregister(self.close)
         self.outbox.close()

@@ -22,6 +22,7 @@ from ledger.events.times import format_instant
 
 BATCH_BYTES_MAX = 2**20
 BATCH_EVENTS_MAX = 2000
+DOUBTED_IN_A_ROUND_MAX = 4
 
 _NO_ENTRY = (401, 403)
 _BODY = (400, 413, 422)
@@ -77,15 +78,17 @@ class Sender:
         self._resting: dict[str, tuple[int, float]] = {}  # session → failures in a row, when it is tried again
 
     def round(self) -> bool:
-        """Sends a batch of each session of which something waits; False where there was nothing to do.
+        """Sends a batch of each session of which something waits; False where there was nothing to do. What is new
+        does not wait for the many that are only to be asked how they stand: a few of these follow in each round.
 
         Raises ApiError where the server is away, refuses this sender or asks it to wait."""
-        busy = False
-        for session in self._backlog.waiting():
-            if self._resting.get(session.session_id, (0, 0.0))[1] <= self._now():
-                self._send(session)
-                busy = True
-        return busy
+        now = self._now()
+        due = [one for one in self._backlog.waiting() if self._resting.get(one.session_id, (0, 0.0))[1] <= now]
+        doubted = [session for session in due if session.is_only_doubted][:DOUBTED_IN_A_ROUND_MAX]
+        due = [session for session in due if not session.is_only_doubted] + doubted
+        for session in due:
+            self._send(session)
+        return bool(due)
 
     def _send(self, session: Waiting) -> None:
         try:

@@ -14,6 +14,7 @@ from ledger.events.model import END_SEQ, OPENING_SEQ, NewEvent
 from ledger.store.outbox_file import OutboxFile
 
 KEPT_S = 7 * 24 * 3600  # how long what was acknowledged can be sent again
+FORGOTTEN_S = 90 * 24 * 3600  # how long a session without an end may be silent, and still go on with its next seq
 
 _HEADROOM_BYTES = 4 * 2**20  # a sender may write where emitters find the file full: it is what makes room
 _WAITS = "(high_seq > sent_seq OR NOT opening_sent OR has_end > end_sent OR NOT verified) AND refused_code IS NULL"
@@ -31,6 +32,11 @@ class Waiting(msgspec.Struct, frozen=True):
     turn: int
     ended: bool
     verified: bool
+
+    @property
+    def is_only_doubted(self) -> bool:
+        """Nothing new waits: it is only to be asked whether the server still has what it acknowledged."""
+        return not self.verified and self.opening_sent and not self.ended and self.sent_seq >= self.high_seq
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -194,8 +200,10 @@ class Backlog:
     # For people
 
     def drop_old(self) -> None:
-        """Drops what was acknowledged longer than KEPT_S ago."""
-        pruning.drop_older(self._file, self._clock() - KEPT_S * 10**9)
+        """Drops what was acknowledged longer than KEPT_S ago, and sessions of which none was heard for FORGOTTEN_S,
+        ended or not."""
+        now = self._clock()
+        pruning.drop_older(self._file, now - KEPT_S * 10**9, forgotten=now - FORGOTTEN_S * 10**9)
 
     def dead_letters(self, limit: int = 100) -> list[DeadLetter]:
         """The newest first."""

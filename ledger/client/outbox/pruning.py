@@ -25,15 +25,15 @@ def make_room(file: OutboxFile) -> bool:
         return False
 
 
-def drop_older(file: OutboxFile, than: int) -> None:
-    """Drops acknowledged events that were recorded before `than` (ns), and sessions that ended before and of which
-    nothing waits."""
+def drop_older(file: OutboxFile, than: int, *, forgotten: int) -> None:
+    """Drops acknowledged events that were recorded before `than` (ns), and sessions of which nothing waits and that
+    ended before then, or were silent since before `forgotten`."""
     with file.transaction() as db:
         _drop(db, _ACKNOWLEDGED + " AND recorded_at < ?", (than,))
         ended = db.execute(
-            "SELECT stream_n FROM streams JOIN sending USING (stream_n) WHERE last_recorded_at < ?"
-            " AND NOT kept AND opening_sent AND end_sent AND verified AND sent_seq >= high_seq",
-            (than,),
+            "SELECT stream_n FROM streams JOIN sending USING (stream_n) WHERE last_recorded_at < iif(has_end, ?, ?)"
+            " AND NOT kept AND opening_sent AND end_sent >= has_end AND verified AND sent_seq >= high_seq",
+            (than, forgotten),
         ).fetchall()
         for table in ("events", "sending", "streams"):
             db.executemany(f"DELETE FROM {table} WHERE stream_n = ?", ended)

@@ -203,6 +203,22 @@ def test_what_was_acknowledged_long_ago_is_dropped_and_an_ended_session_with_it(
     assert not outbox.has_session("ended")
 
 
+def test_a_session_without_an_end_goes_on_after_weeks_and_is_forgotten_after_months(
+    outbox: Outbox, backlog: Backlog, clock: Clock
+) -> None:
+    outbox.add("s", [note()])
+    send_all(backlog)
+    clock.now += 80 * DAY_NS
+    backlog.drop_old()
+    assert outbox.add("s", [note()]).seqs == [1]
+    clock.now += 100 * DAY_NS
+    backlog.drop_old()
+    assert backlog.standing().waiting == 1  # whatever waits is never dropped
+    send_all(backlog)
+    backlog.drop_old()
+    assert not outbox.has_session("s")
+
+
 def test_the_standing_says_what_waits_and_since_when(outbox: Outbox, backlog: Backlog, clock: Clock) -> None:
     began = clock.now
     outbox.add("s", [note(), note()])

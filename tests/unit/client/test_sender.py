@@ -12,7 +12,7 @@ import pytest
 from ledger.client import sender as sending
 from ledger.client.api import ApiError
 from ledger.client.outbox import NEXT_SEQ, Backlog, Outbox
-from ledger.client.sender import Sender
+from ledger.client.sender import DOUBTED_IN_A_ROUND_MAX, Sender
 from ledger.events.decode import new_event
 from ledger.events.model import END_SEQ, NewEvent
 from tests.unit.client.served import Ledger, Trouble, problem
@@ -246,6 +246,20 @@ def test_after_doubt_a_server_that_lost_nothing_is_sent_only_what_is_new(world: 
     world.outbox.add("s", [note(3)])
     world.drain()
     assert [len(body["events"]) for body in world.ledger.bodies()] == [3, 0, 1]
+
+
+def test_what_is_new_does_not_wait_for_all_that_are_only_to_be_asked(world: World) -> None:
+    for n in range(50):
+        world.open(f"old-{n}", events=1)
+    world.drain()
+    world.backlog.doubt_all()
+    world.open("new", events=1)
+    before = len(world.ledger.bodies())
+    world.sender.round()
+    assert world.ledger.seqs("new") == [0]
+    assert len(world.ledger.bodies()) - before == 1 + DOUBTED_IN_A_ROUND_MAX
+    world.drain()
+    assert all(session.verified for session in world.backlog.waiting())
 
 
 def test_a_session_that_was_claimed_and_is_not_known_any_more_is_put_aside(world: World) -> None:
