@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ledger.transcripts.claude_rows import said_by, typed_text
 from ledger.transcripts.lines import HEAD_LINES, LineTranscript
 from ledger.transcripts.model import (
@@ -35,6 +37,14 @@ from ledger.transcripts.reading import LineReader
 
 AGENT = "claude-code"
 
+_PROGRESS = b'"type":"progress"'
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+_TYPE = msgspec.json.Decoder(_Typed)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -44,7 +54,8 @@ def open_transcript(
     """The transcript at `path`, to be read from `start`. Raises NoSession where no row names a session, and
     OSError where the file cannot be read. Bad lines and skipped rows go to `report`."""
     session = _session_of(path)
-    return LineTranscript(path, session, ClaudeRows(session, report), report, start, growing=growing)
+    rows = ClaudeRows(session, report)
+    return LineTranscript(path, session, rows, report, start, growing=growing, leaves_out=rows.leaves_out)
 
 
 class ClaudeRows:
@@ -55,6 +66,20 @@ class ClaudeRows:
         self._is_main = session.parent_session_id is None
         self._skip = report.skip
         self._children: dict[str, TranscriptSession] = {}
+
+    def leaves_out(self, raw: bytes) -> bool:
+        """True of a progress row, which is none of ours, without building what it holds: most rows are of that type.
+        A line that is not whole is for others to judge."""
+        if _PROGRESS not in raw:
+            return False
+        try:
+            type_ = _TYPE.decode(raw).type
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return False
+        if type_ != "progress":
+            return False  # it stands deeper in the row
+        self._skip(type_)
+        return True
 
     def session_of(self, row: Row) -> TranscriptSession:
         return self._sidechain(row) if self._is_main and row.get("isSidechain") else self._session

@@ -6,7 +6,7 @@ on that row alone, a longer copy of a file has the same keys for the same lines,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,12 +45,13 @@ class LineTranscript:
         start: Mark | None = None,
         *,
         growing: bool = False,
+        leaves_out: Callable[[bytes], bool] | None = None,
     ) -> None:
         self.session = session
         self._path = path
         self._rows = rows
         self._report = report
-        self._lines = LineReader(path, report, start, growing=growing)
+        self._lines = LineReader(path, report, start, growing=growing, leaves_out=leaves_out)
 
     @property
     def is_child(self) -> bool:

@@ -8,7 +8,7 @@ mended or the file grows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,8 @@ class LineReader:
 
     After that, `mark` is the place to go on from when the file has grown: behind the last line that was ended by
     an LF. A last line without one is taken as far as it is whole, and read again from `mark`; the rest of it is
-    reported as cut short, unless the file is known to be `growing`: then the rest is on its way.
+    reported as cut short, unless the file is known to be `growing`: then the rest is on its way. A line that
+    `leaves_out` says True of is not read at all.
     """
 
     def __init__(
@@ -48,16 +49,22 @@ class LineReader:
         *,
         growing: bool = False,
         line_bytes_max: int = LINE_BYTES_MAX,
+        leaves_out: Callable[[bytes], bool] | None = None,
     ) -> None:
         self._path = path
         self._report = report
         self._growing = growing
         self._line_bytes_max = line_bytes_max
+        self._leaves_out = leaves_out
         self.mark = start or Mark()
 
     def __iter__(self) -> Iterator[Line]:
         for raw, ended in self._raw_lines():
             offset, number = self.mark[0] + len(raw) + ended, self.mark[1] + 1
+            if self._leaves_out is not None and self._leaves_out(raw):
+                if ended:
+                    self.mark = Mark(offset, number)
+                continue
             try:  # the common case, kept short: one object, nothing around it
                 rows = [orjson.loads(raw)]
                 whole = type(rows[0]) is dict

@@ -9,7 +9,7 @@ import pytest
 
 from ledger.transcripts import claude_code
 from ledger.transcripts.bounding import PAYLOAD_BYTES_MAX
-from ledger.transcripts.model import Event, NoSession, Report
+from ledger.transcripts.model import BadLine, Event, NoSession, Report
 from tests.unit.transcripts.written import (
     SESSION,
     as_lines,
@@ -235,3 +235,31 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
     assert batches[-1].offset == path.stat().st_size
     offsets = [batch.offset for batch in batches]
     assert offsets == sorted(offsets)
+
+
+def test_a_progress_row_is_left_out_whatever_lies_in_it_and_no_other_row_is(tmp_path: Path) -> None:
+    inner = {"type": "progress", "text": '"type":"progress"'}
+    rows = [
+        {
+            "type": "progress",
+            "data": {"type": "hook_progress", "deep": [{"type": "user"}]},
+            "timestamp": "2026-03-01T10:00:00Z",
+        },
+        user([result("ok")], toolUseResult=inner),
+        assistant(call("Bash", inner)),
+        {**user("typed"), "more": inner},
+    ]
+    path = tmp_path / f"{SESSION}.jsonl"
+    compact = [json.dumps(row, separators=(",", ":")) for row in rows]
+    path.write_text("\n".join([*compact, compact[0][:-9], compact[0]]) + "\n")
+    bad: list[BadLine] = []
+    report = Report(bad.append)
+    events = [event for batch in claude_code.open_transcript(path, report).batches() for event in batch.events]
+    assert [event["kind"] for event in events if event["kind"] != "usage"] == [
+        "tool_result",
+        "tool_call",
+        "message",
+        "result",
+    ]
+    assert report.skipped["progress"] == 2
+    assert [line.line for line in bad] == [5]
