@@ -11,7 +11,7 @@ import msgspec
 
 from ledger.events.times import format_instant
 from projections import narrative
-from projections.actions import goal_actions, links, task_actions
+from projections.actions import actions_of, goal_actions, links
 from projections.activity import Current
 from projections.doing import doing_item
 from projections.narrative import ROWS_SHOWN, row_item
@@ -108,7 +108,7 @@ def task_view(
         "usage": usage_item(root.usage.tasks.get(task_id)),
         "integrity": _integrity(root, integrity),
         "blocks": blocks_of(task),
-        "actions": links(f"/api/tasks/{_path(task.id)}", task_actions(status, blocked=bool(task.blocks))),
+        "actions": links(f"/api/tasks/{_path(task.id)}", actions_of(task)),
         "cursor": cursor,
         "digest": narrative.digest(root.narrative, task_id),
     }

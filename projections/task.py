@@ -24,6 +24,7 @@ from projections.session import Push, Session, push_of, time_of
 
 QUEUED = "queued"
 ORDINARY, GOAL_RUN = "task", "goal_run"
+LOOP_AGENT = "ledgerd-loop"  # `agent` of a loop's session
 LIVE_STATES = (kinds.WORKING, kinds.WAITING, kinds.SUSPENDED)
 
 
@@ -104,6 +105,11 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         of_run = [one for name in names if (one := self.sessions.get(name)) is not None]
         told = [one for one in of_run if one.attempt == lead.attempt and one.is_child == lead.is_child]
         return max((one for one in told if not one.ended), key=_last_word, default=lead)
+
+    @property
+    def loops(self) -> bool:
+        """Whether the current attempt is a loop."""
+        return any(one.attempt == self.attempt.number and one.agent == LOOP_AGENT for one in self.sessions.values())
 
     @property
     def claimable(self) -> bool:

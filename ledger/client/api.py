@@ -155,14 +155,21 @@ class Api:
         return self.call("POST", "/api/saddle/sessions", fields)
 
     def push(
-        self, session_id: str, events: Iterable[Mapping[str, Any]], open: Mapping[str, Any] | None = None
+        self,
+        session_id: str,
+        events: Iterable[Mapping[str, Any]],
+        open: Mapping[str, Any] | None = None,
+        *,
+        expected_seq: int | None = None,
     ) -> Json:
         """Pushes a chunk `[{seq, kind, actor, payload, at?}]` and gives its receipt. A payload that is JSON
-        already is passed as `msgspec.Raw`. `open` takes the fields of `open_session`."""
-        body: Json = {"session_id": session_id, "events": list(events)}
-        if open is not None:
-            body["open"] = open
-        return self.call("POST", "/api/saddle/chunks", body)
+        already is passed as `msgspec.Raw`. `open` takes the fields of `open_session`.
+
+        With `expected_seq`, the last seq that was seen (-1: none), the chunk is stored whole or, where the session
+        has moved on, not at all: ApiError with code `stream_moved`, and `last_seq` in its `problem`. Trying again is
+        safe: what is there already with the same content counts as duplicates."""
+        body = {"session_id": session_id, "events": list(events), "open": open, "expected_seq": expected_seq}
+        return self.call("POST", "/api/saddle/chunks", _given(body))
 
     def result(
         self,
@@ -179,6 +186,11 @@ class Api:
     def heartbeat(self, **fields: Any) -> Json:
         return self.call("POST", "/api/saddle/heartbeat", fields)
 
+    def requests(self, session_id: str, after: int | None = None, *, timeout_s: float | None = None) -> Json:
+        """What owners asked of a loop since the request `after`: `{requests: [{seq, action, reason, by, at}]}`."""
+        params = {"session_id": session_id, "after": after}
+        return self.call("GET", "/api/saddle/requests", params=params, timeout_s=timeout_s)
+
     # What an owner does
 
     def create_project(self, title: str, **fields: Any) -> Json:
@@ -191,9 +203,32 @@ class Api:
         return self._create("tasks", title, fields)
 
     def decide(self, what: str, id: str, action: str, reason: str = "") -> Json:
-        """Takes one of the `actions` of a goal or a task: `decide("task", "12", "requeue")`."""
+        """Takes one of the `actions` of a goal or a task: `decide("task", "12", "requeue")`. A loop is named by its
+        task."""
         path = f"/api/{what}s/{_part(id)}/{_part(action)}"
         return self.call("POST", path, {"reason": reason}, repeatable=False)
+
+    def remediation(self, run_id: str | None = None) -> Json:
+        """The run that is active, else the newest; `status` is NOT_STARTED where there is none. Or one by its id."""
+        path = "/api/resource-remediation"
+        return self.call("GET", path if run_id is None else f"{path}/{_part(run_id)}")
+
+    def configure_remediation(self, configuration: Mapping[str, Any]) -> Json:
+        """Publishes `{projects: [{name, aliases}], master, tool_project, rules}`; the same again changes nothing."""
+        return self.call("POST", "/api/resource-remediation/configuration", configuration)
+
+    def start_remediation(self, steps: Iterable[Mapping[str, Any]]) -> Json:
+        return self._decide_run("start", {"steps": list(steps)})
+
+    def resume_remediation(self, steps: Iterable[Mapping[str, Any]] | None = None) -> Json:
+        """Goes on after a block, with `steps` in place of the run's where they are given."""
+        return self._decide_run("resume", {} if steps is None else {"steps": list(steps)})
+
+    def approve_remediation(self, feedback: str = "") -> Json:
+        return self._decide_run("approve", {"feedback": feedback})
+
+    def _decide_run(self, action: str, body: Json) -> Json:
+        return self.call("POST", f"/api/resource-remediation/{action}", body, repeatable=False)
 
     def create_token(self, role: str, name: str, *, expires_at: str | int | float | None = None) -> Json:
         """`{id, role, name, token}`; the token is shown this once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger.commands.writing import Fact, of_goal, of_task, task_created
 from ledger.errors import NotOffered
 from ledger.events import kinds
-from projections.actions import goal_actions, task_actions
+from projections.actions import actions_of, goal_actions
 from projections.task import GOAL_RUN, Task
 from projections.work import Goal, Work
 
@@ -36,7 +36,7 @@ def decide_goal(action: str, goal: Goal, work: Work, new_task_id: str, reason: s
 
 
 def decide_task(action: str, task: Task, reason: str) -> list[Fact]:
-    _check_offered(action, f"task {task.id}", task.status, task_actions(task.status, blocked=bool(task.blocks)))
+    _check_offered(action, f"task {task.id}", task.status, actions_of(task))
     match action:
         case "requeue":
             return [of_task(task.id, kinds.TASK_REQUEUED)]
@@ -46,6 +46,10 @@ def decide_task(action: str, task: Task, reason: str) -> list[Fact]:
             return [of_task(task.id, kinds.TASK_BLOCKED, reason=reason)]
         case "unblock":
             return [of_task(task.id, kinds.TASK_UNBLOCKED)]
+        case "halt":
+            return [of_task(task.id, kinds.LOOP_HALT_REQUESTED, reason=reason)]
+        case "resume":
+            return [of_task(task.id, kinds.LOOP_RESUME_REQUESTED, reason=reason)]
     raise ValueError(action)
 
 

@@ -16,18 +16,21 @@ TEXT_CHARS_MAX = 100_000
 _TRIES = 20  # each lost race is decided again on the state that won; so many in a row means something is wrong
 
 
-async def again_if_moved(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Decides again, on the state that won, whenever a conditional append has lost its race."""
+async def again_if_moved(attempt: Callable[[], Awaitable[T]], *, but: str | None = None) -> T:
+    """Decides again, on the state that won, whenever a conditional append has lost its race. The stream `but` is one
+    about which the caller has decided already: that it has moved is raised."""
     for _ in range(_TRIES - 1):
         try:
             return await attempt()
-        except StreamMoved:
-            continue
+        except StreamMoved as moved:
+            if moved.stream == but:
+                raise
     return await attempt()
 
 
 def unknown(what: str, id: str) -> NotFound:
-    return NotFound(f"no {what} {id!r}", code=f"unknown_{what}", hint=f"GET /api/{what}s lists them.")
+    listed = "tasks" if what == "loop" else f"{what}s"
+    return NotFound(f"no {what} {id!r}", code=f"unknown_{what}", hint=f"GET /api/{listed} lists them.")
 
 
 def optional_id(value: Id | None, field: str, *, slash_ok: bool = False) -> str | None:

@@ -21,7 +21,7 @@ from ledger.events.times import parse_instant
 from ledger.events.wire import AskIn, Id, OpenIn, TaskIn
 from ledger.reader import Reader
 from ledger.store.base import Appended, Opening, Store, StreamInfo, Write
-from ledger.store.judging import unknown_session
+from ledger.store.judging import held_by, same_content, unknown_session
 from projections.catalog import Catalog
 from projections.task import ORDINARY, QUEUED, Task
 
@@ -38,7 +38,7 @@ class SessionCommands:
         """Opens the session if it is new, and appends `write` to it in the same transaction.
 
         Gives the session's id and what was appended, the session's own write last. Raises InvalidField, NotFound for
-        an unknown task or goal or another saddle's session, SessionElsewhere."""
+        an unknown task or goal or another saddle's session, SessionElsewhere, StreamMoved for a conditional write."""
         session_id = _session_id(asked.session_id)
 
         async def opened() -> Appended:
@@ -52,7 +52,39 @@ class SessionCommands:
             return await self._store.append([*before, _session(session_id, fields, root, saddle, write)])
 
         async with self._numbering if asked.task is not None and asked.task.id is None else nullcontext():
-            return session_id, await again_if_moved(opened)
+            return session_id, await again_if_moved(opened, but=session_id)
+
+    async def push(self, write: Write, opening: OpenIn | None, saddle: str) -> Appended:
+        """Appends `write`, which may be conditional, to a session that is open or that `opening` opens with it.
+
+        A conditional write that was stored already, by an attempt whose answer was lost, counts as duplicates. Raises
+        StreamMoved where the session has moved otherwise, NotFound for a session of another saddle, what `open`
+        raises."""
+        try:
+            return await self._push(write, opening, saddle)
+        except StreamMoved as moved:
+            if moved.stream != write.stream or not await self._holds_all_of(write):
+                raise
+        return await self._push(msgspec.structs.replace(write, expected_seq=None), opening, saddle)
+
+    async def _push(self, write: Write, opening: OpenIn | None, saddle: str) -> Appended:
+        if opening is None:
+            return await self._store.append([write])
+        return (await self.open(opening, saddle, write))[1]
+
+    async def _holds_all_of(self, write: Write) -> bool:
+        """Whether there are any events in it, and each is there with the same content. What is there stays, so the
+        answer holds."""
+        wanted = {event.seq: event for event in write.events}
+        while wanted:
+            first_seq = min(wanted)
+            for held in await self._store.read_stream(write.stream, from_seq=first_seq, limit=len(wanted)):
+                event = wanted.pop(held.seq, None)
+                if event is not None and not same_content(held_by(held), event):
+                    return False
+            if first_seq in wanted:
+                return False
+        return bool(write.events)
 
     async def claim(self, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
         """Claims the task that has been queued longest and opens its session; None where nothing is queued.
@@ -161,7 +193,9 @@ def _session(session_id: str, fields: OpenIn, root: str, saddle: str, write: Wri
     began_at = None if fields.at is None else parse_instant(fields.at)
     event = new_event(OPENING_SEQ, kinds.SESSION_OPENED, saddle, _opened_payload(fields, saddle), began_at)
     opening = Opening(root, str(fields.task_id), saddle, fields.contiguous, event)
-    return Write(session_id, () if write is None else write.events, opening, saddle)
+    if write is None:
+        return Write(session_id, (), opening, saddle)
+    return msgspec.structs.replace(write, opening=opening, saddle=saddle)
 
 
 def _opened_payload(fields: OpenIn, saddle: str) -> dict[str, Any]:

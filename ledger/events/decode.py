@@ -20,7 +20,7 @@ from ledger.events.model import END_SEQ, Limits, NewEvent
 from ledger.events.repair import BAD_TIME, CONTROL_CHARACTER, mend, mend_name
 from ledger.events.scan import elements, members, nested_deeper
 from ledger.events.times import parse_instant
-from ledger.events.wire import Id, OpenIn, Rejected, Repaired
+from ledger.events.wire import Id, OpenIn, Rejected, Repaired, SeenSeq
 
 # Why an event is rejected
 INVALID_EVENT = "invalid_event"
@@ -51,6 +51,7 @@ class Chunk(msgspec.Struct, frozen=True):
     rejected: list[Rejected]
     repaired: list[Repaired]
     open: OpenIn | None
+    expected_seq: int | None = None
 
 
 class _EventIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -65,6 +66,7 @@ class _ChunkIn(msgspec.Struct, gc=False):
     session_id: Id
     events: list[_EventIn]
     open: OpenIn | None = None
+    expected_seq: SeenSeq | None = None
 
 
 _CHUNK = msgspec.json.Decoder(_ChunkIn)
@@ -94,7 +96,7 @@ def decode_chunk(body: bytes, limits: Limits) -> Chunk:
         raise _too_many(limits)
     for index, event in enumerate(chunk.events):
         sorter.take(index, event)
-    return sorter.chunk(checked_id(chunk.session_id, "session_id"), chunk.open)
+    return sorter.chunk(checked_id(chunk.session_id, "session_id"), chunk.open, chunk.expected_seq)
 
 
 def decode_body(body: bytes, type: type[T], *, empty_ok: bool = False) -> T:
@@ -136,8 +138,27 @@ class _Sorter:
         self._rejected: list[Rejected] = []
         self._repaired: list[Repaired] = []
 
-    def chunk(self, session_id: str, open: OpenIn | None) -> Chunk:
-        return Chunk(session_id, self._events, self._rejected, self._repaired, open)
+    def chunk(self, session_id: str, open: OpenIn | None, expected_seq: int | None) -> Chunk:
+        if expected_seq is not None:
+            self._check_whole(expected_seq)
+        return Chunk(session_id, self._events, self._rejected, self._repaired, open, expected_seq)
+
+    def _check_whole(self, expected_seq: int) -> None:
+        """A decision is stored whole or not at all, and lies behind what its writer has seen. Raises InvalidField."""
+        for bad in self._rejected:
+            hint = "A chunk with expected_seq is stored whole or not at all: mend this event, or leave it away."
+            raise InvalidField(f"events[{bad.index}]", bad.detail, code=bad.code, hint=hint)
+        before = expected_seq
+        for index, event in enumerate(self._events):
+            if event.seq <= before:
+                detail = f"{event.seq} is not above {before}"
+                raise InvalidField(
+                    f"events[{index}].seq",
+                    detail,
+                    code=INVALID_SEQ,
+                    hint="With expected_seq, the seqs of a chunk rise from above it.",
+                )
+            before = event.seq
 
     def take(self, index: int, event: _EventIn, extra: bytes | None = None, mended: tuple[str, ...] = ()) -> None:
         """Takes an event whose fields are of the right types and whose payload is strict JSON."""
@@ -217,6 +238,7 @@ def _decode_apart(text: bytes, limits: Limits, sorter: _Sorter) -> Chunk:
     session_id = checked_id(_typed(fields.pop("session_id", b"null"), Id, "session_id"), "session_id")
     events = fields.pop("events", b"null")
     opening = _typed(fields.pop("open", b"null"), OpenIn | None, "open")
+    expected_seq = _typed(fields.pop("expected_seq", b"null"), SeenSeq | None, "expected_seq")
     for name, value in fields.items():
         _typed(value, msgspec.Raw, name)
     if not events.startswith(b"["):
@@ -225,7 +247,7 @@ def _decode_apart(text: bytes, limits: Limits, sorter: _Sorter) -> Chunk:
         if index == limits.chunk_events:
             raise _too_many(limits)
         sorter.judge(index, raw)
-    return sorter.chunk(session_id, opening)
+    return sorter.chunk(session_id, opening, expected_seq)
 
 
 def _too_many(limits: Limits) -> InvalidField:

@@ -29,6 +29,8 @@ TASK_REQUEUED = "task.requeued"  # {}: opens the next attempt
 TASK_CANCELLED = "task.cancelled"  # {reason}
 TASK_BLOCKED = "task.blocked"  # {reason}
 TASK_UNBLOCKED = "task.unblocked"  # {}
+LOOP_HALT_REQUESTED = "loop.halt_requested"  # {reason}: in the loop's task; its runner reads it and decides
+LOOP_RESUME_REQUESTED = "loop.resume_requested"  # {reason}
 
 # The states of a result
 WORKING, SUSPENDED, DONE, FAILED, CANCELLED = "working", "suspended", "done", "failed", "cancelled"

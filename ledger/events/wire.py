@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from ledger.events.model import END_SEQ
+
 Id = str | int  # a JSON integer is taken as its decimal string
+SeenSeq = Annotated[int, msgspec.Meta(ge=-1, lt=END_SEQ)]
 
 
 class TaskIn(msgspec.Struct, frozen=True):
@@ -49,11 +52,14 @@ class EventIn(msgspec.Struct, frozen=True):
 
 
 class ChunkIn(msgspec.Struct, frozen=True):
-    """A batch of events of one session. `open` opens the session first, with the fields of POST …/sessions."""
+    """A batch of events of one session. `open` opens the session first, with the fields of POST …/sessions.
+    `expected_seq` is the last seq that the sender has seen (-1: none): the chunk is stored whole, or not at all where
+    the session has moved on. The same chunk, sent again, counts as duplicates."""
 
     session_id: Id
     events: list[EventIn]
     open: OpenIn | None = None
+    expected_seq: SeenSeq | None = None
 
 
 class ResultIn(msgspec.Struct, frozen=True):
@@ -107,6 +113,25 @@ class DecisionIn(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class RemediationStartIn(msgspec.Struct, frozen=True):
+    """A plan: each step has id, order, target, title, prompt and, if need be, aliases, phase, phaseLabel, summary and
+    risk."""
+
+    steps: list[dict[str, Any]]
+
+
+class RemediationResumeIn(msgspec.Struct, frozen=True):
+    """All steps of the run anew, where what is told to the agents has changed; order, targets and risks must not."""
+
+    steps: list[dict[str, Any]] | None = None
+
+
+class ApproveIn(msgspec.Struct, frozen=True):
+    """What the owner grants, in words; what was asked for, if it is left away."""
+
+    feedback: str = ""
+
+
 class TokenIn(msgspec.Struct, frozen=True):
     role: str
     name: str
@@ -142,6 +167,21 @@ class ChunkReceipt(msgspec.Struct, frozen=True, omit_defaults=False):
     high_seq: int | None
     cursor: str
     missing: list[tuple[int, int]] | msgspec.UnsetType = msgspec.UNSET
+
+
+class RequestOut(msgspec.Struct, frozen=True):
+    """What an owner asked of a loop, by an event of its task's own stream: `action` is halt or resume, `seq` its
+    place there, `by` who asked."""
+
+    seq: int
+    action: str
+    reason: str
+    by: str
+    at: str
+
+
+class RequestsOut(msgspec.Struct, frozen=True):
+    requests: list[RequestOut]
 
 
 class StatusOut(msgspec.Struct, frozen=True):

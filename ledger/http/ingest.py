@@ -39,12 +39,9 @@ async def push_chunk(request: Request) -> Response:
     caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         chunk = await _decoded(body, at)
-        write = Write(chunk.session_id, chunk.events, saddle=caller.saddle)
-        if chunk.open is None:
-            appended = await at.store.append([write])
-        else:
-            opening = msgspec.structs.replace(chunk.open, session_id=chunk.session_id)
-            _, appended = await at.sessions.open(opening, caller.saddle, write)
+        write = Write(chunk.session_id, chunk.events, saddle=caller.saddle, expected_seq=chunk.expected_seq)
+        opening = chunk.open and msgspec.structs.replace(chunk.open, session_id=chunk.session_id)
+        appended = await at.sessions.push(write, opening, caller.saddle)
     written = appended.writes[-1]
     missing = await at.store.gaps(chunk.session_id) if written.contiguous else msgspec.UNSET
     at.metrics.pushed(written, rejected=len(chunk.rejected), repaired=len(chunk.repaired))

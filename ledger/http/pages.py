@@ -203,7 +203,7 @@ async def login_form(request: Request) -> Response:
 
 async def login(request: Request) -> Response:
     at = services(request)
-    form = await _form(request)
+    form = await form_of(request)
     next_path = _local_path(str(form.get("next", "/")))
     try:
         caller = await at.access.bearer(str(form.get("token", "")).strip())
@@ -219,7 +219,7 @@ async def login(request: Request) -> Response:
 async def logout(request: Request) -> Response:
     at = services(request)
     caller = await at.access.caller(request)
-    at.access.check_csrf(caller, str((await _form(request)).get("csrf", "")))
+    at.access.check_csrf(caller, str((await form_of(request)).get("csrf", "")))
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE, path="/")
     return response
@@ -238,7 +238,7 @@ async def _decide(
 ) -> Response:
     at = services(request)
     caller = await at.access.caller(request)
-    form = await _form(request)
+    form = await form_of(request)
     at.access.check_csrf(caller, str(form.get("csrf", "")))
     require(caller, OWNER)
     id = request.path_params["id"]
@@ -246,10 +246,11 @@ async def _decide(
     return RedirectResponse(f"/{what}/{quote(id, safe='')}", 303)
 
 
-async def _form(request: Request) -> FormData:
+async def form_of(request: Request, bytes_max: int = FORM_BYTES_MAX) -> FormData:
+    """Raises TooLarge."""
     length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > FORM_BYTES_MAX:
-        raise TooLarge(f"a form has a stated length of at most {FORM_BYTES_MAX} bytes")
+    if not length.isdecimal() or int(length) > bytes_max:
+        raise TooLarge(f"a form has a stated length of at most {bytes_max} bytes")
     return await request.form(max_files=0, max_fields=10)
 
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ledger import errors
+from ledger.events.model import OPENING_SEQ
 from ledger.http import rendering
 
 log = structlog.get_logger()
@@ -34,7 +35,8 @@ RETRY_AFTER_S = 1
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of every error. `code` is stable, `detail` says what happened, `hint` what to do next."""
+    """The body of every error. `code` is stable, `detail` says what happened, `hint` what to do next. `last_seq` is
+    where the stream stands that a conditional append found moved, -1 where nothing was pushed to it."""
 
     type: str
     title: str
@@ -43,6 +45,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str
     hint: str = ""
     field: str | None = None
+    last_seq: int | None = None
 
 
 def status_of(error: errors.LedgerError) -> int:
@@ -52,7 +55,9 @@ def status_of(error: errors.LedgerError) -> int:
 def problem_of(error: errors.LedgerError) -> Problem:
     status = status_of(error)
     field = error.field if isinstance(error, errors.InvalidField) else None
-    return Problem("about:blank", HTTPStatus(status).phrase, status, error.code, error.detail, error.hint, field)
+    last_seq = max(error.last_seq, OPENING_SEQ) if isinstance(error, errors.StreamMoved) else None
+    title = HTTPStatus(status).phrase
+    return Problem("about:blank", title, status, error.code, error.detail, error.hint, field, last_seq)
 
 
 def answer(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> Response:

@@ -24,6 +24,7 @@ from ledger.http import page_words
 from ledger.http.agent_text import first_sentence, plain, terminal
 from ledger.http.diffs import drawn
 from ledger.http.page_rows import narrative_rows, session_tree
+from ledger.http.remediation_rows import DOTS, status_of_run, story_rows
 from ledger.http.session_rows import is_end_slot, session_entries, text_of
 
 Json = Mapping[str, Any]
@@ -105,6 +106,31 @@ def event_page(session: Json, event: Json, me: Me, *, now: int) -> str:
     """One event of a session with all of its text."""
     (entry,) = session_entries([event])
     return _render("event.html", me, now, session=session, entry=entry, payload=event["payload"], whole=True)
+
+
+def runs_page(listing: Json, me: Me, *, now: int) -> str:
+    """A page of runs: `{items, next}`, each with `dot` and `said` (`remediation_rows.status_of_run`)."""
+    return _render("runs.html", me, now, listing=listing)
+
+
+def run_page(run: Json, me: Me, *, now: int, title: str, sessions: Sequence[Json], plan_text: str) -> str:
+    """A run as `projections.remediation.story.page` gives it, with `cancelled` and `cursor`; `sessions` are those of
+    its task, `plan_text` its plan as JSON, empty where that is too long for a form."""
+    dot, said = status_of_run(run)
+    told = {"title": title, "sessions": sessions, "plan_text": plan_text, "dot": dot, "said": said, "dots": DOTS}
+    rows = story_rows(run["rows"])
+    path = _path_of_run(run)
+    return _render("run.html", me, now, run=run, rows=rows, path=path, **told)
+
+
+def exchange_page(run: Json, row: Json, me: Me, *, now: int) -> str:
+    """One prompt of a run with its reply and its verdict, with all of their text."""
+    [told] = story_rows([row])
+    return _render("exchange.html", me, now, run=run, row=told, path=_path_of_run(run), whole=True)
+
+
+def _path_of_run(run: Json) -> str:
+    return f"/runs/{quote(_encodable(str(run['run_id'])), safe='')}"
 
 
 def search_page(answer: Json | None, asked: Json, me: Me, *, now: int, sorts: Iterable[str]) -> str:

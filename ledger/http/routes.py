@@ -10,8 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ledger.events import wire
-from ledger.http import ingest, live, log, manage, ops, pages, read, search, trends
+from ledger.http import (
+    ingest,
+    live,
+    log,
+    manage,
+    ops,
+    pages,
+    read,
+    remediation,
+    remediation_pages,
+    requests,
+    search,
+    trends,
+)
 from ledger.http.auth import OWNER, READER, SADDLE
+from projections.remediation.plan import Configuration
 
 Handler = Callable[[Request], Awaitable[Response]]
 ANY = "any"
@@ -70,6 +84,9 @@ API = (
              wire.ResultIn, {200: wire.ResultReceipt}),
     Endpoint("POST", "/api/saddle/heartbeat", SADDLE, ingest.heartbeat, "Says that the saddle is alive.",
              wire.HeartbeatIn, {204: ""}),
+    Endpoint("GET", "/api/saddle/requests", SADDLE, requests.loop_requests, "What owners asked of a loop.", None,
+             {200: wire.RequestsOut},
+             {"session_id": "the loop's session", "after": "the seq of the last request that was heard"}),
     Endpoint("POST", "/api/projects", OWNER, manage.create_project, "Creates a project.", wire.ProjectIn,
              {201: None, 200: None}),
     Endpoint("POST", "/api/goals", OWNER, manage.create_goal, "Creates a goal.", wire.GoalIn, {201: None, 200: None}),
@@ -78,7 +95,21 @@ API = (
     Endpoint("POST", "/api/goals/{id}/{action}", OWNER, manage.decide_goal,
              "Decides about a goal: start, cancel or reopen, as its `actions` offer.", wire.DecisionIn),
     Endpoint("POST", "/api/tasks/{id}/{action}", OWNER, manage.decide_task,
-             "Decides about a task: requeue, cancel, block or unblock, as its `actions` offer.", wire.DecisionIn),
+             "Decides about a task: requeue, cancel, block, unblock, or halt and resume where it is a loop, as its"
+             " `actions` offer.", wire.DecisionIn),
+    Endpoint("POST", "/api/loops/{id}/{action}", OWNER, requests.decide_loop,
+             "Asks the runner of a loop, named by its task, to halt or to resume.", wire.DecisionIn),
+    Endpoint("POST", "/api/resource-remediation/start", OWNER, remediation.start_run,
+             "Starts a run of a plan; one is active at a time.", wire.RemediationStartIn, {201: None}),
+    Endpoint("POST", "/api/resource-remediation/resume", OWNER, remediation.resume_run,
+             "Goes on with the run that is blocked.", wire.RemediationResumeIn),
+    Endpoint("POST", "/api/resource-remediation/approve", OWNER, remediation.approve_run,
+             "Grants what the blocked run waits for.", wire.ApproveIn),
+    Endpoint("POST", "/api/resource-remediation/configuration", OWNER, remediation.configure_remediation,
+             "Publishes the names that plans may use.", Configuration),
+    Endpoint("GET", "/api/resource-remediation", OWNER, remediation.current_run,
+             "The run that is active, else the newest; NOT_STARTED where there is none."),
+    Endpoint("GET", "/api/resource-remediation/{id}", OWNER, remediation.one_run, "A run by its id."),
     Endpoint("POST", "/api/tokens", OWNER, manage.create_token, "Makes a token, shown this once.", wire.TokenIn,
              {201: None}),
     Endpoint("GET", "/api/tokens", OWNER, manage.list_tokens, "Lists tokens, without their texts."),
@@ -115,6 +146,10 @@ PAGES = (
     ("GET", "/tasks/{id}", pages.task),
     ("POST", "/tasks/{id}/{action}", pages.decide_task),
     ("GET", "/sessions/{id:path}", pages.session),
+    ("GET", "/runs", remediation_pages.runs),
+    ("GET", "/runs/{id}", remediation_pages.run),
+    ("POST", "/runs/{id}/resume", remediation_pages.resume_run),
+    ("POST", "/runs/{id}/approve", remediation_pages.approve_run),
     ("GET", "/search", search.search_page),
     ("GET", "/trends", trends.trends_page),
     ("GET", "/trends/{name}.csv", trends.trends_csv),

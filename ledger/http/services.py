@@ -11,6 +11,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ledger.commands.decisions import Decisions
+from ledger.commands.remediation import RemediationCommands
+from ledger.commands.remediation_reading import Runs
 from ledger.commands.sessions import SessionCommands
 from ledger.errors import ForeignCursor
 from ledger.events.model import Limits
@@ -52,6 +54,8 @@ class Services:
         numbering = asyncio.Lock()
         self.decisions = Decisions(store, self.reader, numbering)
         self.sessions = SessionCommands(store, self.reader, numbering)
+        self.runs = Runs(store, self.reader)
+        self.remediation = RemediationCommands(store, self.runs, limits.payload_bytes)
         self.access = Access(store, clock, secret)
         self.admission = Admission(limits)
         self.decoding = asyncio.Lock()  # held while a large body is decoded

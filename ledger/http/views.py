@@ -18,6 +18,7 @@ from ledger.store.base import Delivery, Heads, StreamInfo
 from projections import fleet as fleets
 from projections.goal import Root, goal_view, session_view, task_view
 from projections.narrative import milestones
+from projections.remediation.story import waits_for
 from projections.session import Lost, StreamFacts
 
 Json = dict[str, Any]
@@ -47,6 +48,7 @@ async def task(at: Services, task_id: str, *, at_heads: Heads | None = None, **p
     if found is None:
         raise unknown("task", task_id)
     found["sessions"] = [_priced(session) for session in found["sessions"]]
+    found["run_id"] = task_id if (await at.runs.register()).entry(task_id) else None
     return _priced(_with_arrivals(found, root, came, task_id))
 
 
@@ -79,7 +81,22 @@ async def fleet(at: Services) -> Json:
     }
     pulses = await at.store.last_recorded_at(fleets.working_sessions(catalog))
     seen = fleets.fleet_view(catalog, pulses, heartbeats, now=at.clock(), silent_after=at.silent_after_ns)
-    return {**await fleet_told.tell(at, seen, catalog), "log_events": sum(heads), "cursor": at.cursor(heads)}
+    told = await fleet_told.tell(at, seen, catalog)
+    told["needs_you"] = sorted([*told["needs_you"], *await run_that_waits(at)], key=lambda item: item["since"])
+    return {**told, "log_events": sum(heads), "cursor": at.cursor(heads)}
+
+
+async def run_that_waits(at: Services) -> list[Json]:
+    """The run that is active, where it waits for its owner, as what needs a person is listed; with its `run_id`."""
+    active = await at.runs.active(await at.runs.register())
+    waits = None if active is None else waits_for(active.run)
+    if active is None or waits is None:
+        return []
+    task = (await at.reader.catalog()).work.tasks[active.run.id]
+    session = task.sessions[active.run.id]
+    named = {"task_id": task.id, "goal_id": task.goal_id, "title": task.title}
+    asked = {"question": waits["text"], "since": waits["since"], "saddle": session.saddle}
+    return [{**named, **asked, "run_id": active.run.id}]
 
 
 async def past_of_goal(at: Services, goal_id: str, stops_max: int) -> list[Json]:

@@ -42,8 +42,9 @@ class Write(msgspec.Struct, frozen=True):
     - `opening` registers the stream if it is new. If it exists under the same task it changes nothing; under
       another task the append fails with SessionElsewhere.
     - `saddle`, if given, must be the one that opened the stream, else it looks unknown (NotFound).
-    - `expected_seq`, if given, is the last seq that the writer has seen (NO_EVENTS: the stream must not exist); if
-      the stream has moved, the whole append fails with StreamMoved. `result` in the end slot does not count.
+    - `expected_seq`, if given, is the last seq that the writer has seen (OPENING_SEQ: none but the opening, if it is
+      there at all; NO_EVENTS: the stream must not exist); if the stream has moved, the whole append fails with
+      StreamMoved. `result` in the end slot does not count.
     """
 
     stream: str

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ledger.errors import SessionElsewhere, StreamMoved
-from ledger.events.model import NO_EVENTS, NewEvent
+from ledger.events.model import NO_EVENTS, OPENING_SEQ, NewEvent
 from ledger.store.base import Opening, Write, Written
 from ledger.store.judging import Held, Judged, all_new, held_by, judge, unknown_session
 from ledger.store.staging import Group, KnownStream
@@ -45,7 +45,7 @@ def _check(write: Write, known: KnownStream | None) -> None:
     if known is None:
         if write.opening is None:
             raise unknown_session(write.stream)
-        if write.expected_seq not in (None, NO_EVENTS):
+        if write.expected_seq not in (None, NO_EVENTS, OPENING_SEQ):
             raise StreamMoved(write.stream, write.expected_seq or 0, NO_EVENTS)
         return
     if write.saddle is not None and write.saddle != known.saddle:

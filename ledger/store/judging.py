@@ -9,7 +9,7 @@ import msgspec
 from ledger.errors import NotFound
 from ledger.events.content import same_payload
 from ledger.events.kinds import RESULT
-from ledger.events.model import END_SEQ, NewEvent
+from ledger.events.model import END_SEQ, NewEvent, Recorded
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ def all_new(events: Sequence[NewEvent], high_seq: int) -> bool:
     return len(seqs) == 1 or seqs == sorted(set(seqs))
 
 
-def held_by(event: NewEvent) -> Held:
+def held_by(event: NewEvent | Recorded) -> Held:
     return Held(event.digest, event.kind, event.actor, event.payload)
 
 

@@ -268,9 +268,9 @@ class _Draft:
             raise _unknown(write.stream)
         if write.opening and write.opening.task_id != opening.task_id:
             raise _elsewhere(write.stream, opening.task_id, write.opening.task_id)
-        last_seq = held.high_seq if held else NO_EVENTS
-        if write.expected_seq is not None and write.expected_seq != last_seq:
-            raise StreamMoved(write.stream, write.expected_seq, last_seq)
+        may_stand_at = (held.high_seq,) if held else (NO_EVENTS, OPENING_SEQ)
+        if write.expected_seq is not None and write.expected_seq not in may_stand_at:
+            raise StreamMoved(write.stream, write.expected_seq, may_stand_at[0])
         stream = held.copy() if held else _Stream(write.stream, opening, Delivery(write.stream), self._now)
         self.streams[write.stream] = stream
         return stream, held is None

@@ -17,8 +17,8 @@ import httpx
 from playwright.sync_api import Browser, sync_playwright
 
 OWNER_TOKEN = "ld_owner_of-the-browser-tests"
-START_S_MAX = 30
-WAIT_MS = 15_000
+START_S_MAX = 90
+WAIT_MS = 60_000
 CHROMIUM_SWITCHES = (
     "--disable-gpu",
     "--disable-quic",

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.driving import OWNER_TOKEN, Ledger, chromium, serving
 from tests.browser.history import tell_history
+from tests.browser.runs import tell_run
 from tests.browser.sample import tell
 
 WIDE, NARROW = 1280, 390
@@ -32,6 +33,7 @@ def take(folder: Path) -> list[Path]:
         empty = _pictures(browser, ledger.url, {"empty-home": "/", "empty-goals": "/goals"}, folder, ("light",))
         paths = {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **tell(ledger)}
         pictures = empty + _pictures(browser, ledger.url, paths, folder, ("light", "dark"))
+        pictures += _pictures(browser, ledger.url, tell_run(ledger), folder, ("light", "dark"))
         tell_history(ledger)
         _wait_until_derived(ledger)
         return pictures + _pictures(browser, ledger.url, DERIVED, folder, ("light", "dark"))

@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.browser.driving import OWNER_TOKEN, WAIT_MS, Ledger
+from tests.browser.runs import tell_run
 from tests.browser.sample import tell
 
 SERIOUS = ("serious", "critical")
@@ -14,7 +15,8 @@ SERIOUS = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def places(server: Ledger) -> dict[str, str]:
-    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **tell(server)}
+    sample, run = tell(server), tell_run(server)["run"]
+    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **sample, "run": run}
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -223,17 +223,18 @@ def test_a_long_output_is_fetched_on_demand(server: Ledger, owner: Page) -> None
     assert len(owner.locator(".output").inner_text()) == len(output) - len("\x1b[31m\x1b[0m")
 
 
-def speak(server: Ledger, session: str) -> None:
-    """40,000 messages: `Word 0.` and so on."""
+@pytest.fixture(scope="module")
+def long_session(server: Ledger) -> str:
+    """The path of a session of 40,000 messages: `Word 0.` and so on."""
+    server.started_goal("A long one", "forty-thousand")
     for start in range(0, 40_000, 10_000):
         said = [{"role": "assistant", "text": f"Word {seq}."} for seq in range(start, start + 10_000)]
-        server.push(session, *((start + n, "message", payload) for n, payload in enumerate(said)))
+        server.push("forty-thousand", *((start + n, "message", payload) for n, payload in enumerate(said)))
+    return "/sessions/forty-thousand"
 
 
-def test_a_session_of_forty_thousand_events_is_walked_from_any_event(server: Ledger, owner: Page) -> None:
-    server.started_goal("A long one", "forty-thousand")
-    speak(server, "forty-thousand")
-    owner.goto("/sessions/forty-thousand?around=20000#e-20000")
+def test_a_session_of_forty_thousand_events_is_walked_from_any_event(owner: Page, long_session: str) -> None:
+    owner.goto(f"{long_session}?around=20000#e-20000")
     expect(owner.locator("#e-20000")).to_be_in_viewport()
     expect(owner.locator("#e-19999")).to_be_visible()
     assert owner.locator(".entry").count() <= 200
@@ -245,9 +246,9 @@ def test_a_session_of_forty_thousand_events_is_walked_from_any_event(server: Led
     expect(owner.locator("#e--1")).to_be_visible()
 
 
-def test_a_long_session_stays_smooth_while_sixteen_saddles_push(server: Ledger, owner: Page) -> None:
-    server.started_goal("Busy", "busy")
-    speak(server, "busy")
+def test_a_long_session_stays_smooth_while_sixteen_saddles_push(
+    server: Ledger, owner: Page, long_session: str
+) -> None:
     for number in range(16):
         server.open(f"busy-{number}", str(server.post("/api/tasks", {"title": f"Busy {number}"})["id"]))
     ended = threading.Event()
@@ -263,7 +264,7 @@ def test_a_long_session_stays_smooth_while_sixteen_saddles_push(server: Ledger, 
     with ThreadPoolExecutor(16) as saddles:
         pushes = [saddles.submit(push, number) for number in range(16)]
         try:
-            owner.goto("/sessions/busy?around=20000#e-20000")
+            owner.goto(f"{long_session}?around=20000#e-20000")
             expect(owner.locator("#e-20000")).to_be_in_viewport()
             owner.get_by_role("link", name="Later events").first.click()
             expect(owner.locator("main")).to_contain_text("Word 20180.")

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from ledger.http.routes import API
-from tests.live.serving import Server, acted, assert_problem, created, event, fresh, opened, result, seen
+from tests.live.serving import Server, acted, assert_problem, created, event, fresh, opened, push, result, seen
 
 DESIGNED = """
     POST /api/saddle/ask             POST /api/saddle/sessions        POST /api/saddle/chunks
@@ -81,6 +81,51 @@ class Calls:
 
     def post_api_saddle_heartbeat(self) -> tuple[str, dict[str, Any]]:
         return self._posted("/api/saddle/heartbeat", host="h", version="1")
+
+    def get_api_saddle_requests(self) -> tuple[str, dict[str, Any]]:
+        session_id, task_id = opened(self.owner, agent="ledgerd-loop")
+        assert self.owner.post(f"/api/tasks/{task_id}/halt").status_code == 200
+        return f"/api/saddle/requests?session_id={session_id}&after=-1", {}
+
+    def post_api_loops_id_action(self) -> tuple[str, dict[str, Any]]:
+        return self._posted(f"/api/loops/{opened(self.owner, agent='ledgerd-loop')[1]}/halt", reason="r")
+
+    def configured(self) -> None:
+        names = {"projects": [{"name": "it", "aliases": ["that"]}], "master": "it", "rules": {"prefix": "IT"}}
+        assert self.owner.post("/api/resource-remediation/configuration", json=names).status_code == 200
+
+    def run(self, *, blocked: bool = False) -> str:
+        """The id of a run that is active: the one that is, else a new one."""
+        self.configured()
+        told = self.owner.get("/api/resource-remediation").json()
+        if not told.get("active"):
+            told = self.owner.post("/api/resource-remediation/start", json={"steps": [self.step()]}).json()
+        if blocked and told["status"] != "BLOCKED":
+            event_ = event(told["last_seq"] + 1, "run.blocked", {"stage": "PLAN_REVIEW", "reason": "r"})
+            push(self.owner, told["run_id"], [event_])
+        return str(told["run_id"])
+
+    def step(self) -> dict[str, Any]:
+        told = {"title": "t", "prompt": "p", "risk": "code", "aliases": ["a"], "phase": "1", "phaseLabel": "One"}
+        return {"id": "s", "order": 1, "target": "it", "summary": "s", **told}
+
+    def post_api_resource_remediation_start(self) -> tuple[str, dict[str, Any]]:
+        self.owner.post(f"/api/tasks/{self.run()}/cancel")
+        return self._posted("/api/resource-remediation/start", steps=[self.step()])
+
+    def post_api_resource_remediation_resume(self) -> tuple[str, dict[str, Any]]:
+        self.run(blocked=True)
+        return self._posted("/api/resource-remediation/resume", steps=[self.step()])
+
+    def post_api_resource_remediation_approve(self) -> tuple[str, dict[str, Any]]:
+        self.run(blocked=True)
+        return self._posted("/api/resource-remediation/approve", feedback="f")
+
+    def post_api_resource_remediation_configuration(self) -> tuple[str, dict[str, Any]]:
+        return self._posted("/api/resource-remediation/configuration", projects=[{"name": "it"}], master="it")
+
+    def get_api_resource_remediation_id(self) -> tuple[str, dict[str, Any]]:
+        return f"/api/resource-remediation/{self.run()}", {}
 
     def get_api_projects(self) -> tuple[str, dict[str, Any]]:
         return "/api/projects?limit=2", {}

@@ -52,7 +52,7 @@ function takeAttributes(old, fresh) {
 // A form is not taken from under somebody who is filling it in.
 function held(element) {
   if (!element.hasAttribute("data-hold")) return false;
-  return element.contains(document.activeElement) || [...element.querySelectorAll("input")].some(changed);
+  return element.contains(document.activeElement) || [...element.querySelectorAll("input, textarea")].some(changed);
 }
 
 function changed(input) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.errors import StreamMoved
 from ledger.events.model import END_SEQ, NO_EVENTS, OPENING_SEQ
 from ledger.store.base import Delivery, Opening, Store, StreamInfo, Write
 from tests.store.building import (
@@ -138,6 +139,14 @@ async def test_a_session_with_nothing_but_its_opening_is_expected_at_its_opening
     await open_session(store)
     await store.append([Write("s", events(0), expected_seq=OPENING_SEQ)])
     assert [read.seq for read in await store.read_stream("s")] == [-1, 0]
+
+
+async def test_a_stream_that_is_not_there_stands_where_nothing_was_pushed(store: Store) -> None:
+    await store.append([Write("s", events(0), opening=opening(), expected_seq=OPENING_SEQ)])
+    assert [read.seq for read in await store.read_stream("s")] == [-1, 0]
+    with pytest.raises(StreamMoved):
+        await store.append([Write("t", events(1), opening=opening("2"), expected_seq=0)])
+    assert await store.stream("t") is None
 
 
 async def test_an_end_in_its_slot_does_not_move_what_is_expected(store: Store) -> None:

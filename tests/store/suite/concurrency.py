@@ -76,6 +76,16 @@ async def test_of_conditional_appends_at_once_exactly_one_wins(store: Store) -> 
     assert await store.losers("@task/1") == []
 
 
+async def test_a_conditional_append_that_lost_fails_nobody_who_came_with_it(store: Store) -> None:
+    await push(store, "s", event(0), event(1), opening=opening())
+    moved = [store.append([Write("s", [event(1, f'"{n}"')], expected_seq=0)]) for n in range(APPENDERS)]
+    others = [push(store, "s", event(n)) for n in range(2, 2 + APPENDERS)]
+    pairs = zip(moved, others, strict=True)
+    outcomes = await asyncio.gather(*[one for pair in pairs for one in pair], return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes[::2]] == [StreamMoved] * APPENDERS
+    assert [outcome.stored for outcome in outcomes[1::2] if isinstance(outcome, Written)] == [1] * APPENDERS
+
+
 async def test_of_streams_made_at_once_exactly_one_is_made(store: Store) -> None:
     own = Opening("goal/1", None, "owner")
     makers = [Write("@goal/1", [event(0, f'"{n}"')], own, expected_seq=NO_EVENTS) for n in range(APPENDERS)]

@@ -111,6 +111,15 @@ def test_attempts_end_and_the_pauses_between_them_grow() -> None:
     assert all(0 < pause <= BACKOFF_MAX_S for pause in server.pauses_s)
 
 
+def test_a_conditional_push_says_what_was_seen_and_hears_where_the_session_stands() -> None:
+    moved = httpx.Response(409, json={"code": "stream_moved", "detail": "d", "last_seq": 9})
+    server = Server(httpx.ReadError("reset"), moved)
+    with server.api() as api, pytest.raises(ApiError) as caught:
+        api.push("s", [], expected_seq=-1)
+    assert (caught.value.code, caught.value.problem["last_seq"]) == ("stream_moved", 9)
+    assert [json.loads(request.content)["expected_seq"] for request in server.requests] == [-1, -1]
+
+
 def test_a_lost_connection_is_tried_again_where_repeating_is_safe() -> None:
     lost = httpx.ReadError("reset")
     server = Server(lost, ok())
@@ -174,6 +183,33 @@ def test_ids_and_filters_are_quoted_for_the_address() -> None:
     assert [request.url.raw_path for request in server.requests] == [
         b"/api/sessions/a%2Fb%3Fc%23d%2520/events?from_seq=3",
         b"/api/goals?status=running",
+    ]
+
+
+def test_what_is_decided_about_loops_and_runs_goes_to_its_address() -> None:
+    server = Server(ok({}))
+    with server.api() as api:
+        api.requests("l/1", after=3)
+        api.decide("loop", "7", "halt", "too dear")
+        api.remediation()
+        api.remediation("run-1")
+        api.configure_remediation({"master": "m"})
+        api.start_remediation([{"id": "s"}])
+        api.resume_remediation()
+        api.resume_remediation([])
+        api.approve_remediation("go")
+    said = [(one.method, one.url.raw_path.decode(), one.content.decode()) for one in server.requests]
+    run = "/api/resource-remediation"
+    assert said == [
+        ("GET", "/api/saddle/requests?session_id=l%2F1&after=3", ""),
+        ("POST", "/api/loops/7/halt", '{"reason":"too dear"}'),
+        ("GET", run, ""),
+        ("GET", f"{run}/run-1", ""),
+        ("POST", f"{run}/configuration", '{"master":"m"}'),
+        ("POST", f"{run}/start", '{"steps":[{"id":"s"}]}'),
+        ("POST", f"{run}/resume", "{}"),
+        ("POST", f"{run}/resume", '{"steps":[]}'),
+        ("POST", f"{run}/approve", '{"feedback":"go"}'),
     ]
 
 

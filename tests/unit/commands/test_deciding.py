@@ -167,5 +167,18 @@ def test_the_offers_of_the_json_are_those_that_the_deciders_check(number: int) -
     work = story.catalog().work
     assert set(story.goal_json()["actions"]) == set(goal_actions(work.status_of(work.goals[GOAL])))
     for task in work.tasks.values():
-        offered = task_actions(task.status, blocked=bool(task.blocks))
+        offered = task_actions(task.status, blocked=bool(task.blocks), loops=task.loops)
         assert set(story.task_json(task.id)["actions"]) == set(offered)
+
+
+def test_what_is_asked_of_a_loop_is_a_fact_of_its_task() -> None:
+    given = Story().task("1").opened("l", "1", agent="ledgerd-loop")
+    [halt] = when_task(given, "halt", reason="it spends too much")
+    assert (halt.stream, halt.kind) == ("@task/1", "loop.halt_requested")
+    assert halt.payload == {"reason": "it spends too much"}
+    with pytest.raises(NotOffered):
+        when_task(given, "resume")
+    [resume] = when_task(given.result("l", "suspended", seq=0), "resume")
+    assert resume.kind == "loop.resume_requested"
+    with pytest.raises(NotOffered):
+        when_task(Story().task("1").opened("s", "1", agent="claude"), "halt")

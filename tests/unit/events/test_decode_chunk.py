@@ -56,6 +56,35 @@ def test_no_events_are_a_chunk() -> None:
     assert take() == Chunk("s1", [], [], [], None)
 
 
+@pytest.mark.parametrize("seen", [-1, 0, 6, 2**63 - 2])
+def test_a_chunk_may_say_what_its_sender_has_seen(seen: int) -> None:
+    rest = b',"expected_seq":%d' % seen
+    assert decode_chunk(body(rest=rest), LIMITS).expected_seq == seen
+    apart = decode_chunk(body(rest=rest + b',"other":NaN'), LIMITS)  # what strict JSON refuses is taken apart
+    assert apart.expected_seq == seen
+
+
+@pytest.mark.parametrize("seen", [b"-2", b"1.5", b'"5"', b"true", b"9223372036854775807", b"[]"])
+def test_what_was_seen_is_a_seq_or_minus_one(seen: bytes) -> None:
+    with pytest.raises(InvalidField, match="expected_seq"):
+        decode_chunk(body(rest=b',"expected_seq":%s' % seen), LIMITS)
+
+
+def test_a_chunk_that_says_what_was_seen_is_taken_whole_or_not_at_all() -> None:
+    for bad, code in ((event(b'"' + b"x" * 1000 + b'"', seq=b"8"), "payload_too_large"), (b"[]", "invalid_event")):
+        with pytest.raises(InvalidField, match=r"events\[1\]") as caught:
+            decode_chunk(body(event(), bad, rest=b',"expected_seq":6'), LIMITS)
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("seqs", "at"), [((b"6",), 0), ((b"7", b"7"), 1), ((b"8", b"7"), 1)])
+def test_what_follows_what_was_seen_rises(seqs: tuple[bytes, ...], at: int) -> None:
+    chunk = body(*[event(seq=seq) for seq in seqs], rest=b',"expected_seq":6')
+    with pytest.raises(InvalidField) as caught:
+        decode_chunk(chunk, LIMITS)
+    assert (caught.value.field, caught.value.code) == (f"events[{at}].seq", "invalid_seq")
+
+
 def test_a_byte_order_mark_is_skipped() -> None:
     assert decode_chunk(b"\xef\xbb\xbf" + body(GOOD), LIMITS) == take(GOOD)
 

@@ -147,6 +147,7 @@ def task(**more: Any) -> dict[str, Any]:
                 **DID,
             }
         ],
+        "run_id": "13",
         "arrivals": [CAME],
         "current_command": None,
         "current_since": None,

@@ -136,7 +136,9 @@ def test_a_gzip_body_that_is_cut_anywhere_is_malformed(keep: int) -> None:
         decompress(gzip.compress(bytes(range(256)))[:keep], "gzip", 1000)
 
 
-@pytest.mark.parametrize("more", [b"\x00", b"junk", gzip.compress(b"second")])
+@pytest.mark.parametrize(
+    "more", [b"\x00", b"junk", gzip.compress(b"second", mtime=0)], ids=["zero", "junk", "stream"]
+)
 def test_what_follows_the_first_gzip_stream_is_not_dropped_in_silence(more: bytes) -> None:
     with pytest.raises(MalformedBody):
         decompress(gzip.compress(b"first") + more, "gzip", 1000)

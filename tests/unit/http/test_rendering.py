@@ -8,6 +8,7 @@ import pytest
 
 from ledger.http import rendering
 from tests.unit.http import page_samples as samples
+from tests.unit.http import run_samples as runs
 from tests.unit.http.page_samples import NOW, OWNER, READER, event, row
 
 
@@ -29,12 +30,12 @@ HOSTILE = (
 TAGS = words(
     """a abbr aside b bdi body br button code dd details div dl dt footer form h1 h2 h3 head header html input label
     li link main meta nav ol option p pre script section select small span summary sup table
-    tbody td th thead time title tr ul"""
+    tbody td textarea th thead time title tr ul"""
 )
 ATTRIBUTES = words(
     """action aria-current aria-keyshortcuts aria-label autocomplete autofocus charset class content data-at
     data-cursor data-hold data-part data-root data-show datetime for hidden href id lang maxlength method name open
-    placeholder rel required reversed role selected spellcheck src tabindex title type value"""
+    placeholder rel required reversed role rows selected spellcheck src tabindex title type value"""
 )
 OPEN_ENDED = frozenset({"br", "input", "link", "meta"})
 
@@ -109,6 +110,7 @@ PAGES: dict[str, Callable[[Callable[[Any], Any]], str]] = {
     "task": lambda f: rendering.task_page(f(samples.task(events=ALL_ROWS)), OWNER, now=NOW),
     "login": lambda f: rendering.login_page(now=NOW, problem=f("no"), next_path=f("/goals/7")),
     "problem": lambda f: rendering.problem_page(404, f("Gone"), f("no goal"), f("look"), f(OWNER), now=NOW),
+    **runs.PAGES,
 }
 for shape in samples.events():
     PAGES[f"session with {shape['kind']} {shape['seq']}"] = lambda f, shape=shape: rendering.session_page(
