@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ledger.client.outbox import BYTES_MAX, NEXT_SEQ, Added, Backlog, Outbox, de
 from ledger.errors import InvalidField, LedgerError
 from ledger.events import kinds
 from ledger.events.decode import new_event
-from ledger.events.model import NewEvent, Recorded
+from ledger.events.model import NO_EVENTS, NewEvent, Recorded
 from ledger.events.times import parse_instant
 
 CLOSE_S = 1.0
@@ -78,9 +78,10 @@ class Session:
         self._saddle.wake()
         return first
 
-    def kept(self) -> list[Recorded]:
-        """All that was emitted to a session that was opened as `kept`, by anyone through this outbox."""
-        return self._saddle.outbox.kept(self.id)
+    def kept(self, *, kinds: Sequence[str] = (), after_seq: int = NO_EVENTS) -> list[Recorded]:
+        """What was emitted to a session that was opened as `kept`, by anyone through this outbox: all of it or only
+        some `kinds`, behind `after_seq`."""
+        return self._saddle.outbox.kept(self.id, kinds=kinds, after_seq=after_seq)
 
     def last_state(self) -> str | None:
         """The state that was pushed last, by anyone through this outbox."""

@@ -17,7 +17,7 @@ from ledger.events.content import payload_object, same_payload
 from ledger.events.decode import new_event
 from ledger.events.ids import checked_id
 from ledger.events.kinds import RESULT, SESSION_OPENED, is_decisive
-from ledger.events.model import END_SEQ, OPENING_SEQ, NewEvent, Recorded, task_root
+from ledger.events.model import END_SEQ, NO_EVENTS, OPENING_SEQ, NewEvent, Recorded, task_root
 from ledger.store.outbox_file import Connection, OutboxFile
 
 BYTES_MAX = 256 * 2**20
@@ -170,16 +170,19 @@ class Outbox:
             ).fetchone()
         return None if row is None else payload_object(row[0]).get("state")
 
-    def kept(self, session_id: str | None = None) -> list[Recorded]:
-        """What this outbox holds of its kept sessions, or of one, in the order in which it was emitted. The openings
-        are among it; `root` is that of the task, as if it had no goal."""
+    def kept(
+        self, session_id: str | None = None, *, kinds: Sequence[str] = (), after_seq: int = NO_EVENTS
+    ) -> list[Recorded]:
+        """What this outbox holds of its kept sessions, or of one, in the order in which it was emitted: all of it or
+        only some `kinds`, and of each session what lies behind `after_seq`. The openings are among it; `root` is that
+        of the task, as if it had no goal."""
         with self._file.reading() as db:
             rows = db.execute(
                 "SELECT position, 0, stream, seq, kind, actor, at, recorded_at, task_id, root, payload, digest, extra"
                 " FROM events JOIN streams USING (stream_n) JOIN sending USING (stream_n)"
-                " JOIN roots ON roots.root_n = streams.root_n WHERE kept AND stream = coalesce(?, stream)"
-                " ORDER BY position",
-                (session_id,),
+                " JOIN roots ON roots.root_n = streams.root_n WHERE kept AND stream = coalesce(?, stream) AND seq > ?"
+                f" AND (NOT ? OR kind IN ({', '.join('?' * len(kinds))})) ORDER BY position",
+                (session_id, after_seq, bool(kinds), *kinds),
             ).fetchall()
         return [Recorded(*row) for row in rows]
 

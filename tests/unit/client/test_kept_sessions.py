@@ -64,6 +64,7 @@ def test_a_kept_session_is_read_back_in_the_order_of_its_events_with_its_task(ou
     assert {(one.task_id, one.root) for one in read} == {("t", "task/t")}
     assert outbox.kept("kept") == read
     assert outbox.kept("other") == []
+    assert [one.seq for one in outbox.kept("kept", kinds=("tick",), after_seq=0)] == [1]
 
 
 def test_a_conditional_append_of_one_who_has_not_read_on_adds_nothing(outbox: Outbox) -> None:
