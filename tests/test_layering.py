@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "ledger.hooks": ("ledger.client", "ledger.transcripts", "ledger.events", "ledger.errors"),
     "ledger.entry": ("ledger.hooks", "ledger.cli"),
     "ledger.transcripts": ("ledger.events", "ledger.errors"),
-    "ledger.daemons": ("ledger.client", "projections", "ledger.events", "ledger.errors"),
+    "ledger.daemons": ("ledger.client", "ledger.transcripts", "projections", "ledger.events", "ledger.errors"),
     "projections": ("ledger.events",),
     "bundles": ("ledger.client", "projections", "ledger.events", "ledger.errors"),
 }
@@ -75,15 +75,18 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(path: Path) -> list[tuple[int, str]]:
     """Every module that a file imports, with the line; those inside functions too."""
+    found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: imports are absolute here"
             names = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from ((node.lineno, name if name in MODULES else str(node.module)) for name in names)
+            found += ((node.lineno, name if name in MODULES else str(node.module)) for name in names)
+    return found
 
 
 def lies_in(module: str, room: str) -> bool:

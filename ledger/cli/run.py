@@ -37,8 +37,9 @@ def command(
     """Run an agent or a script as a session of a task: its output lines are events, its exit code is the result.
 
     Output, signals and the exit code pass through. `ledgerd comment` and `ledgerd result` inside the command find the
-    session by themselves. What the command leaves running is ended with it. It never waits for the server, and where
-    nothing can be kept on disk it runs all the same.
+    session by themselves. What the command leaves running is ended with it, and nothing of it outlives `ledgerd run`
+    itself, even if that is killed. It never waits for the server, and where nothing can be kept on disk it runs all
+    the same.
 
     \b
     Example:
