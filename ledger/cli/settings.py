@@ -40,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `store` is a store's URL; `host` and `port` are where `ledgerd serve` listens (0: a free port), in so many
     `workers`; `url` and `token` are how the other commands reach a server (None: found by
     `server_from_environment`); `outbox` is where they keep what waits to be sent (None: found by `default_path`).
+    `remediation` is read by `ledgerd remediate`, as `RemediationSettings`.
     """
 
     store: str = msgspec.field(default_factory=default_store)
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_body_bytes: Size = 16 * 2**20
     max_payload_bytes: Size = 4 * 2**20
     max_in_flight_bytes: Size = 64 * 2**20
+    remediation: dict[str, Any] = {}
 
 
 def load_settings(file: Path | None = None, environment: Mapping[str, str] = os.environ) -> Settings:
