@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from ledger.cli.output import print_json, progress_bar
+from ledger.cli.redacting import redact_options, redactor_for
 from ledger.cli.terminal import counted, one_line
 
 if TYPE_CHECKING:
@@ -58,14 +59,13 @@ class Bringing:
         patterns: Iterable[str],
         names_unknown: bool,
     ) -> None:
-        from ledger.client.redaction import Redactor
         from ledger.transcripts.delivering import Delivery
         from ledger.transcripts.finding import Finder
         from ledger.transcripts.follow import Follower
         from ledger.transcripts.model import Report
 
         self._report = Report(_show_bad_line)
-        redactor = Redactor(patterns) if redact else None
+        redactor = redactor_for(redact, patterns)
         self._delivery = Delivery(api, project=project, host=host, redactor=redactor, say=say)
         self.follower: Follower = Follower(
             roots, Finder(agents), self._delivery, marks, self._report, names_unknown=names_unknown, say=say
@@ -106,20 +106,10 @@ class Bringing:
 
 def bringing_options(command: F) -> F:
     """`--project`, `--redact/--no-redact`, `--redact-also`: passes `project`, `redact`, `patterns`."""
-    options = (
-        click.option(
-            "--project", metavar="ID", help="The project of new tasks; by default the working folder's name."
-        ),
-        click.option(
-            "--redact/--no-redact", default=True, help="Take secrets out before anything is sent (default)."
-        ),
-        click.option(
-            "--redact-also", "patterns", multiple=True, metavar="REGEX", help="Take out what this matches, too."
-        ),
+    project = click.option(
+        "--project", metavar="ID", help="The project of new tasks; by default the working folder's name."
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return project(redact_options(command))
 
 
 def finish(imported: Imported, as_json: bool) -> None:

@@ -13,11 +13,13 @@ import click
 import msgspec
 
 from ledger.cli.outboxes import open_saddle, outbox_option
+from ledger.cli.redacting import redact_options, redactor_for
 from ledger.cli.terminal import one_line
 from ledger.errors import StorageError
 
 if TYPE_CHECKING:
     from ledger.client.api import Api
+    from ledger.client.redaction import Redactor
     from ledger.client.saddle import Saddle, Work
     from ledger.daemons.agent import Agent, Ended
 
@@ -30,8 +32,11 @@ T = TypeVar("T")
 @click.option("--command", "line", required=True, help="What works on a task; run by /bin/sh.")
 @click.option("--agent", help="What the command is, such as claude-code.")
 @click.option("--once", is_flag=True, help="End after one task, or when there is none at once.")
+@redact_options
 @outbox_option
-def command(line: str, agent: str | None, once: bool, outbox: Path | None) -> None:
+def command(
+    line: str, agent: str | None, once: bool, redact: bool, patterns: tuple[str, ...], outbox: Path | None
+) -> None:
     """Ask for queued tasks, and run a command for each, one after the other, as `ledgerd run` does.
 
     The command finds the task as JSON on standard input, and in LEDGERD_TASK_ID, LEDGERD_TASK_TITLE,
@@ -42,19 +47,21 @@ def command(line: str, agent: str | None, once: bool, outbox: Path | None) -> No
     Example:
       ledgerd worker --command 'claude -p "$LEDGERD_TASK_BRIEF"'
     """
+    redactor = redactor_for(redact, patterns)
     with open_saddle(outbox) as saddle:
-        _Worker(saddle, line, agent).work(once)
+        _Worker(saddle, line, agent, redactor).work(once)
 
 
 class _Worker:
     """No claimed task is left behind: from the claim on, a signal either reaches the command or ends the task."""
 
-    def __init__(self, saddle: Saddle, line: str, agent: str | None) -> None:
+    def __init__(self, saddle: Saddle, line: str, agent: str | None, redactor: Redactor | None) -> None:
         from ledger.daemons.agent import Stop
 
         self._saddle = saddle
         self._line = line
         self._agent = agent
+        self._redactor = redactor
         self._running: Agent | None = None
         self._asking = False
         self._stop = Stop()
@@ -158,7 +165,9 @@ class _Worker:
             LEDGERD_GOAL_ID=task["goal_id"],
         )
         words = ["/bin/sh", "-c", self._line]
-        self._running = Agent(work.session, words, environment=environment, input=msgspec.json.encode(task))
+        self._running = Agent(
+            work.session, words, environment=environment, input=msgspec.json.encode(task), redactor=self._redactor
+        )
         try:
             if self._stop.signal is not None:  # it came before there was a command for it to go to
                 return Ended(128 + self._stop.signal, "", self._stop.signal)
@@ -171,7 +180,7 @@ class _Worker:
         from ledger.daemons.agent import push_result
 
         def push() -> bool:
-            push_result(work.session, self._line, ended)
+            push_result(work.session, self._line, ended, self._redactor)
             return True
 
         if once:

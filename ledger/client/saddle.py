@@ -43,6 +43,11 @@ class Session:
         self.id = session_id
         self._saddle = saddle
 
+    @property
+    def outbox_path(self) -> Path:
+        """Where it is kept: LEDGERD_OUTBOX for a program that is to find it."""
+        return self._saddle.outbox.path
+
     def emit(
         self, kind: str, payload: object = None, *, actor: str = "model", at: str | int | float | None = None
     ) -> int:

@@ -12,6 +12,7 @@ from subprocess import PIPE
 from types import FrameType
 from typing import IO
 
+from ledger.client.redaction import Redactor
 from ledger.client.saddle import Session
 from ledger.daemons.agent.outputs import Keeper, Output, PlainReading, event
 from ledger.daemons.agent.processes import GRACE_S, NOT_FOUND, NOT_STARTED, Outcome, Process
@@ -25,15 +26,23 @@ _STREAMS = ("stdout", "stderr")
 
 
 class Agent:
-    """A command, run once, as a process group of its own. `input` is what it reads; by default our standard input."""
+    """A command, run once, as a process group of its own. `input` is what it reads; by default our standard input.
+    What is kept of its output is without secrets where there is a `redactor`; what passes through is as it came."""
 
     def __init__(
-        self, session: Session, words: Sequence[str], *, environment: Mapping[str, str], input: bytes | None = None
+        self,
+        session: Session,
+        words: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        input: bytes | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._session = session
         self._words = list(words)
         self._environment = environment
         self._input = input
+        self._redactor = redactor
         self._process: Process | None = None
         self._stopped_by: signal.Signals | None = None
 
@@ -46,7 +55,7 @@ class Agent:
 
     def run(self, title: str) -> Ended:
         """Runs the command to its end; nothing that it started is left. `title` is what is shown as its activity."""
-        keepers = [Keeper(self._session, ACTOR, name) for name in _STREAMS]
+        keepers = [Keeper(self._session, ACTOR, name, redactor=self._redactor) for name in _STREAMS]
         readings = [PlainReading(ACTOR, name) for name in _STREAMS]
         keepers[0].keep([event(kinds.TOOL_CALL, ACTOR, {"tool": "run", "args": {"command": title}})])
         outcome = self._run(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ledger.client.redaction import Redactor
 from ledger.client.saddle import Session
 from ledger.events import kinds
 
@@ -47,21 +48,23 @@ def agents_environment(
     return {**ours, **_found_by(session, outbox), **_given(more)}
 
 
-def push_result(session: Session, title: str, ended: Ended) -> None:
-    """Says how the session ended: 0 is done, a command that was asked to stop is cancelled, any other failed.
+def push_result(session: Session, title: str, ended: Ended, redactor: Redactor | None = None) -> None:
+    """Says how the session ended: 0 is done, a command that was asked to stop is cancelled, any other failed. Without
+    secrets where there is a `redactor`.
 
     What the command has said itself counts: a result before this one stays, and a command that parked its session
     (waiting, suspended) and then ended well leaves it parked.
     """
     if ended.exit_code == 0 and session.last_state() in (kinds.WAITING, kinds.SUSPENDED):
         return
+    title, last_words = (text if redactor is None else redactor.redact(text) for text in (title, ended.last_words))
     name = title if len(title) <= _NAME_CHARS_MAX else title[: _NAME_CHARS_MAX - 1] + "…"
     if ended.exit_code == 0:
         session.result(kinds.DONE, f"{name} ended well", actor=ACTOR)
     elif ended.stopped_by is not None:
         session.result(kinds.CANCELLED, f"{name} was stopped by {ended.stopped_by.name}", actor=ACTOR)
     else:
-        said = f": {ended.last_words.strip()[:_SUMMARY_CHARS_MAX]}" if ended.last_words.strip() else ""
+        said = f": {last_words.strip()[:_SUMMARY_CHARS_MAX]}" if last_words.strip() else ""
         session.result(kinds.FAILED, f"{name} {_how(ended.exit_code)}{said}", actor=ACTOR)
 
 

@@ -145,7 +145,7 @@ def _run(
         process = Process(
             words,
             environment=agents_environment(
-                session, session._saddle.outbox.path, keep=turn.keep_variables, PWD=str(turn.cwd), **turn.environment
+                session, session.outbox_path, keep=turn.keep_variables, PWD=str(turn.cwd), **turn.environment
             ),
             cwd=turn.cwd,
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 
 from ledger.client import Saddle
 from ledger.client.outbox import Added
+from ledger.client.redaction import Redactor
 from ledger.client.saddle import Session
 from ledger.daemons.agent import LINE_BYTES_MAX, Agent, Ended, environment_of, push_result
 from ledger.errors import StorageFull
@@ -38,6 +39,18 @@ def test_a_long_line_becomes_several_events(session: Session) -> None:
     run(session, f"head -c {2 * LINE_BYTES_MAX + 10} /dev/zero | tr '\\0' x")
     texts = [payload["text"] for kind, payload in emitted(session) if kind == "output"]
     assert [len(text) for text in texts] == [LINE_BYTES_MAX, LINE_BYTES_MAX, 10]
+
+
+def test_what_is_kept_and_told_is_without_secrets_and_what_passes_through_is_as_it_came(
+    session: Session, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    redactor = Redactor()
+    ended = run(session, f"echo token {secret}; exit 3", redactor=redactor)
+    push_result(session, f"deploy --token {secret}", ended, redactor)
+    assert capfd.readouterr().out == f"token {secret}\n"
+    assert secret not in str(emitted(session))
+    assert {"stream": "stdout", "text": "token [REDACTED]"} in [payload for _, payload in emitted(session)]
 
 
 def test_what_it_reads_is_given_to_it_even_if_it_reads_nothing(session: Session) -> None:
