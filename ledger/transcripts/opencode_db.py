@@ -1,10 +1,13 @@
 """opencode's database (SQLite, in later versions): the tables `session`, `message` and `part`.
 
-It is opened to read and never written; where it lies on read-only ground, SQLite is told that nobody writes it.
+It is opened to read and never written, and nothing appears beside it: where another user owns it, where it lies on
+read-only ground, or where opening it would make the files that a write-ahead log needs, SQLite is told that nobody
+writes it. What stands in a log that nobody has open then waits until opencode has taken it in.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +28,12 @@ _SESSIONS = """
         || (SELECT count(*) || ' ' || coalesce(max(time_updated), 0) FROM message WHERE session_id = session.id)
     FROM session ORDER BY time_created, id
 """
+_UPDATED = """
+    SELECT id, max(time_updated, (SELECT coalesce(max(time_updated), 0) FROM part WHERE session_id = session.id),
+                   (SELECT coalesce(max(time_updated), 0) FROM message WHERE session_id = session.id))
+    FROM session
+"""
+_WAL_VERSION = 2  # in the header, where a file says how it is to be read
 
 
 class UnreadableDatabase(OSError):
@@ -55,6 +64,12 @@ def sessions(path: Path) -> list[tuple[SessionRecord, str]]:
         for id_, parent_id, title, directory, created, changes in rows
     ]
     return sorted(records, key=lambda pair: _depth(pair[0].id, parents))
+
+
+def updated_ms(path: Path) -> dict[str, int]:
+    """When each session was last written to, itself or anything in it (Unix ms). Raises UnreadableDatabase."""
+    with _opened(path) as db:
+        return {id_: updated or 0 for id_, updated in db.execute(_UPDATED)}
 
 
 def open_transcript(path: Path, record: SessionRecord, report: Report) -> OpencodeTranscript:
@@ -95,13 +110,32 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         try:
-            db = _connected(address)
+            db = _connected(address + ("&immutable=1" if _is_foreign(path) or _would_leave_files(path) else ""))
         except sqlite3.OperationalError:
             db = _connected(address + "&immutable=1")
         with closing(db):
             yield db
     except sqlite3.Error as error:
         raise UnreadableDatabase(f"{path}: {error}") from error
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether another user owns it: side files that we made would be ones that its owner cannot write."""
+    try:
+        return path.stat().st_uid != os.geteuid()
+    except OSError:  # then opening says why
+        return False
+
+
+def _would_leave_files(path: Path) -> bool:
+    """Whether a reader would make the side files of a write-ahead log, as nobody has them open now."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(20)
+    except OSError:
+        return False
+    sides = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    return header[19:20] == bytes([_WAL_VERSION]) and not all(side.exists() for side in sides)
 
 
 def _connected(address: str) -> sqlite3.Connection:

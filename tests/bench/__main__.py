@@ -10,7 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from tests.bench import emit, hook, ingest, pages, postgres, transcripts
+from tests.bench import emit, hook, ingest, pages, postgres, redaction, sweep, transcripts
 from tests.bench.machine import machine
 from tests.bench.processes import BenchFailed
 from tests.bench.results import Report
@@ -26,6 +26,8 @@ PARTS: dict[str, Part] = {
     "emit": emit.run,
     "hook": hook.run,
     "transcripts": transcripts.run,
+    "redaction": redaction.run,
+    "sweep": sweep.run,
     "pages": pages.run,
 }
 

@@ -59,11 +59,33 @@ class Ratio(msgspec.Struct, frozen=True):
     aim: float | None = None
 
 
+class Finding(msgspec.Struct, frozen=True):
+    """Of what there was to find of a kind, how much was found (recall), and how much of what was found was it
+    (precision); None where there was nothing of the sort. `aim` is the least that the recall should reach."""
+
+    kind: str
+    there: int
+    found: int
+    others: int
+    wrongly_found: int
+    aim: float | None = None
+
+    @property
+    def recall(self) -> float | None:
+        return self.found / self.there if self.there else None
+
+    @property
+    def precision(self) -> float | None:
+        all_found = self.found + self.wrongly_found
+        return self.found / all_found if all_found and self.there else None
+
+
 class Report(msgspec.Struct, frozen=True):
     title: str
     rounds: int
     rows: list[Row]
     ratios: list[Ratio]
+    findings: list[Finding] = []
 
 
 def spread(values: Iterable[float]) -> Spread:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.machine import Machine
-from tests.bench.results import Ratio, Report, Row, Spread
+from tests.bench.results import Finding, Ratio, Report, Row, Spread
 
 _HEADINGS = ("events/s", "min – max", "req/s", "CPU s/M", "peak MiB", "p50 ms", "p99 ms", "pushers")
 
@@ -23,6 +23,8 @@ def show(console: Console, machine: Machine, reports: Iterable[Report]) -> None:
     for report in reports:
         console.print(_rows(report))
         console.print(_ratios(report.ratios))
+        if report.findings:
+            console.print(_findings(report.findings))
 
 
 def _rows(report: Report) -> Table:
@@ -57,11 +59,26 @@ def _ratios(ratios: Iterable[Ratio]) -> Table:
     return table
 
 
+def _findings(findings: Iterable[Finding]) -> Table:
+    table = _table("What was found, and what was taken for it")
+    for heading in ("", "there", "found", "recall", "look-alikes", "taken", "precision", "aim"):
+        table.add_column(heading, justify="left" if heading in ("", "aim") else "right")
+    for one in findings:
+        recall = one.recall
+        aim = "" if one.aim is None or recall is None else _met(recall >= one.aim, one.aim)
+        counts = (one.there, one.found, _number(recall, ".3f"), one.others, one.wrongly_found)
+        table.add_row(one.kind, *map(str, counts), _number(one.precision, ".3f"), aim)
+    return table
+
+
 def _aim(ratio: Ratio) -> str:
     if ratio.aim is None:
         return ""
-    met = ratio.value.median >= ratio.aim
-    return f"at least {ratio.aim:g}: " + ("[green]met[/]" if met else "[red]missed[/]")
+    return _met(ratio.value.median >= ratio.aim, ratio.aim)
+
+
+def _met(is_met: bool, aim: float) -> str:
+    return f"at least {aim:.3g}: " + ("[green]met[/]" if is_met else "[red]missed[/]")
 
 
 def _spread(spread: Spread, form: str) -> str:
