@@ -31,9 +31,10 @@ def test_the_readme_shows_what_its_commands_print(server, tmp_path):
     assert len(shown) > 10
     mark = "----- next -----"
     script = "shopt -s expand_aliases\n" + "\n".join(f"{command}\necho '{mark}'" for command, _ in shown)
-    environment = {**os.environ, "URL": server.url, "TOKEN": server.owner_token}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "URL": server.url, "TOKEN": server.owner_token}
     done = subprocess.run(
-        ["bash", "-e"], input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        ["bash", "-e"], input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     printed = [part.strip() for part in done.stdout.split(mark)[:-1]]
