@@ -14,8 +14,15 @@ export PIP_ROOT_USER_ACTION = ignore
 run: $(VENV)/.installed
 	$(VENV)/bin/ledgerd demo
 
+# What takes no process of its own comes first, so that a mistake is soon said. `make test WORKERS=0` runs one by one
+WORKERS ?= 2
+PARALLEL := --numprocesses $(WORKERS) --dist
+QUICK_TESTS := tests/test_*.py tests/unit tests/sim tests/store
+SLOW_TESTS := tests/live tests/browser
+
 test: lint types tools
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest $(PARALLEL) worksteal $(QUICK_TESTS)
+	$(VENV)/bin/pytest $(PARALLEL) loadgroup $(SLOW_TESTS)
 
 lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
@@ -30,8 +37,8 @@ bench: $(VENV)/.installed-test
 screenshots: $(VENV)/.installed-test tools
 	$(VENV)/bin/python -m tests.browser.screenshots
 
-# The browser tests drive Debian's Chromium; the README's examples use curl and jq
-TOOLS := chromium curl jq
+# The browser tests drive Debian's Chromium; the README's examples use curl, git and jq, the daemons' tests git
+TOOLS := chromium curl git jq
 
 tools:
 	@missing=""; for tool in $(TOOLS); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \

@@ -23,6 +23,7 @@ SADDLES = 16
 KILLS = 4
 BATCH_EVENTS_MAX = 8
 BETWEEN_KILLS_S = (0.1, 0.8)
+BETWEEN_PUSHES_S = 0.01  # so that a server that starts finds time, and the readers keep up
 
 Event = dict[str, Any]
 
@@ -76,7 +77,7 @@ class _Pusher:
 
     def push_until(self, stop: threading.Event) -> None:
         seq = 0
-        while not stop.is_set():
+        while not stop.wait(BETWEEN_PUSHES_S):
             batch = self._batch(seq)
             seq += len(batch)
             self.pushed.append(batch)

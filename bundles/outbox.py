@@ -23,7 +23,7 @@ RESTARTS = False  # it kills by itself
 KILLS = 8
 BETWEEN_KILLS_S = (0.1, 0.6)
 LOST_EVENTS_MIN = 20  # that the server acknowledges and its backup lacks
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 60.0
 POLL_S = 0.05
 PRODUCERS = (("a", "shared"), ("b", "shared"), ("c", "own"))  # a name, and the outbox that it writes to
 

@@ -26,7 +26,7 @@ from bundles.rig.wire import Answer, Wire, new_client
 
 T = TypeVar("T")
 
-RUN_S_MAX = 120.0
+RUN_S_MAX = 300.0
 DEFAULT_STORE = "sqlite:///{folder}/ledger.db"
 
 

@@ -33,7 +33,7 @@ WATCHER_KILLS = 6
 PIECE_BYTES_MAX = 1200  # several lines, or a part of one
 BETWEEN_PIECES_S_MAX = 0.04
 BEFORE_KILL_S_MAX = 0.6
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 POLL_S = 0.05
 LOSES_ANSWERS = Link(cut_share=0.1)
 FOLLOWS = "following;"

@@ -2,7 +2,8 @@
 
 The price list is that of genai-prices (https://github.com/pydantic/genai-prices), as installed: nothing is fetched.
 Prices are those of today at each model's base rate; what a provider adds for a very long prompt cannot be told from
-sums. Prices are applied where a view is made, never in a fold, so a newer list needs no folding anew.
+sums. Prices are applied where a view is made, never in a fold, so a newer list needs no folding anew. The list is
+loaded when it is first asked, since that takes as long as all else that a server loads before it listens.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from genai_prices import Usage, calc_price
 
 _SAMPLE_TOKENS = 1_000  # few enough for every base rate
 _MODEL_CHARS_MAX = 200
@@ -61,6 +61,8 @@ def rates_of(model: str) -> Rates | None:
 
 
 def _rates(model: str, provider: str | None) -> Rates | None:
+    from genai_prices import Usage, calc_price
+
     def rate(**tokens: int) -> Decimal:
         found = calc_price(Usage(**tokens), model, provider_id=provider or None)
         return found.total_price / _SAMPLE_TOKENS

@@ -15,8 +15,8 @@ from pathlib import Path
 from ledger.client import Saddle
 
 KIND = "note"
-PAUSE_S = 0.002
-FLUSH_S_MAX = 45.0
+PAUSE_S = 0.01  # so that a server that starts beside it finds time
+FLUSH_S_MAX = 120.0
 
 
 def main(outbox: str, session_id: str, task_id: str, said: str) -> int:

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-START_S_MAX = 30.0
+START_S_MAX = 90.0
 COMMAND_S_MAX = 60.0
 _LOOK_S = 0.02
 _USER = "postgres"

@@ -14,8 +14,8 @@ from typing import IO
 
 from bundles.rig.deadline import Deadline
 
-START_S_MAX = 30.0
-STOP_S_MAX = 20.0
+START_S_MAX = 90.0
+STOP_S_MAX = 60.0
 COMMAND_S_MAX = 60.0
 
 _LISTENING = "ledgerd listening on "

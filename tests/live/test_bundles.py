@@ -12,7 +12,9 @@ from bundles.faults import VARIANTS, Variant
 from bundles.rig.report import Report
 from bundles.runner import Entry, discover, run
 
-WAYS = [(entry, kill) for entry in discover() for kill in ([False, True] if entry.restarts else [False])]
+ELSEWHERE = {"crash", "outbox"}  # run with more kills by test_kill and test_outbox
+ENTRIES = [entry for entry in discover() if entry.name not in ELSEWHERE]
+WAYS = [(entry, kill) for entry in ENTRIES for kill in ([False, True] if entry.restarts else [False])]
 
 
 @pytest.fixture

@@ -250,10 +250,10 @@ def test_an_ask_does_not_wait_for_ever(saddle: httpx.Client, wait_s: Any) -> Non
 
 def test_an_ask_that_waits_is_woken_by_new_work(server: Server, owner: httpx.Client, saddle: httpx.Client) -> None:
     with ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(server.client(token_of(saddle)).post, "/api/saddle/ask", json={"wait_s": 10})
+        asking = pool.submit(server.client(token_of(saddle)).post, "/api/saddle/ask", json={"wait_s": 30})
         wait_for_listeners(owner, 1)
         task_id = created(owner, "tasks")["id"]
-        answer = asking.result(5)
+        answer = asking.result(20)
     assert answer.json()["task"]["id"] == task_id
 
 
@@ -262,10 +262,10 @@ def test_of_two_that_ask_one_gets_the_task(
 ) -> None:
     clients = [server.client(token_of(client)) for client in (saddle, other_saddle)]
     with ThreadPoolExecutor(2) as pool:
-        asking = [pool.submit(client.post, "/api/saddle/ask", json={"wait_s": 0.8}) for client in clients]
+        asking = [pool.submit(client.post, "/api/saddle/ask", json={"wait_s": 3}) for client in clients]
         wait_for_listeners(owner, 2)
         task_id = created(owner, "tasks")["id"]
-        answers = [future.result(5) for future in asking]
+        answers = [future.result(30) for future in asking]
     assert sorted(answer.status_code for answer in answers) == [200, 204]
     assert len(seen(owner, f"/api/tasks/{task_id}")["sessions"]) == 1
 
@@ -337,6 +337,6 @@ def hanging_ask(server: Server, token: str) -> Iterator[None]:
     """An ask that waits on a connection of its own, which is closed when the block ends."""
     address, body = urlsplit(server.url), json.dumps({"wait_s": 20}).encode()
     head = f"POST /api/saddle/ask HTTP/1.1\r\nHost: ledger\r\nAuthorization: Bearer {token}\r\n"
-    with socket.create_connection((address.hostname, address.port), timeout=5) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         yield

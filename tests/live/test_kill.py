@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from random import SystemRandom
 
-from bundles.crash import crash
-from bundles.runner import Entry, run
+import pytest
+
+from bundles import crash
+from bundles.runner import discover, run
 
 KILLS = 20
 
 
-def test_twenty_kills_at_random_moments_lose_and_double_nothing() -> None:
-    seed = SystemRandom().getrandbits(32)
-    entry = Entry("crash", f"{KILLS} kills under 16 pushers", False, lambda scenario: crash(scenario, KILLS))
-    report = run(entry, seed=seed)
+def test_twenty_kills_at_random_moments_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crash, "KILLS", KILLS)
+    [entry] = [entry for entry in discover() if entry.name == crash.NAME]
+    report = run(entry, seed=SystemRandom().getrandbits(32))
     assert report.verdict == "ok", "\n".join(report.lines())
     survived = [check for check in report.checks if check.sentence.startswith("after kill")]
     assert len(survived) == KILLS

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from bundles.outbox import fire
-from bundles.runner import Entry, run
+import bundles.outbox
+from bundles.runner import discover, run
 from ledger.client import AsyncSaddle, Saddle
 from ledger.client.api import ApiError
 from ledger.client.outbox import BYTES_MAX, Backlog
@@ -232,8 +232,10 @@ def test_closing_without_a_server_is_quick_and_leaves_all_on_disk(tmp_path: Path
     assert standing(tmp_path / "outbox.db").waiting == 1
 
 
-def test_under_kills_cuts_and_an_older_backup_the_ledger_holds_each_thing_once() -> None:
-    seed = SystemRandom().getrandbits(32)
-    entry = Entry("outbox", f"{KILLS} kills", False, lambda scenario: fire(scenario, KILLS))
-    report = run(entry, seed=seed)
+def test_under_kills_cuts_and_an_older_backup_the_ledger_holds_each_thing_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bundles.outbox, "KILLS", KILLS)
+    [entry] = [entry for entry in discover() if entry.name == bundles.outbox.NAME]
+    report = run(entry, seed=SystemRandom().getrandbits(32))
     assert report.verdict == "ok", "\n".join(report.lines())

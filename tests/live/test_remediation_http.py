@@ -16,9 +16,7 @@ from projections.remediation import facts, words
 from projections.remediation.facts import Fact
 from projections.remediation.state import Reply
 from tests.live.serving import OWNER_TOKEN, running
-from tests.postgres import TestLedgers, postgres
-
-__all__ = ["postgres"]
+from tests.postgres import TestLedgers
 
 CONFIGURATION = {"projects": [{"name": "master"}, {"name": "parser"}], "master": "master"}
 PLAN = [{"id": "s1", "order": 1, "target": "Parser", "title": "Mend it", "prompt": "Mend it.", "risk": "code"}]

@@ -100,7 +100,7 @@ def test_a_chunk_whose_answer_was_cut_off_is_all_duplicates_when_sent_again(
     position = float(seen(reader, "/api/events", limit=5000)["events"][-1]["position"])
     address, body = urlsplit(server.url), json.dumps({"session_id": session_id, "events": events}).encode()
     head = f"POST /api/saddle/chunks HTTP/1.1\r\nHost: ledger\r\nAuthorization: Bearer {token_of(saddle)}\r\n"
-    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     wait_for_gauge(reader, 'ledgerd_position{bucket="0"}', lambda value: value >= position + 200)
     again = push(saddle, session_id, events)

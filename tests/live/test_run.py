@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.live.serving import Server, created, events_of, fresh, seen
-from tests.live.shell import Shell
+from tests.live.shell import LATER, Shell
 
 
 @pytest.fixture
@@ -245,9 +245,11 @@ def test_with_the_server_away_a_comment_is_kept_and_a_wrong_token_is_named(
     assert shell.ledgerd("push", "--title", "Offline", "--wait", "1", environment=away).returncode == 0
     kept = shell.ledgerd("comment", "Later.", environment=away)
     assert kept.returncode == 0
-    assert "to be sent later" in kept.stderr
-    assert "LEDGERD_URL" in kept.stderr
-    wrong = shell.ledgerd("outbox", "drain", "--wait", "1", environment={"LEDGERD_TOKEN": "no-such-token"})
+    assert LATER in kept.stderr
+    nowhere = shell.ledgerd("outbox", "drain", "--wait", "3", environment=away)
+    assert nowhere.returncode == 1
+    assert "LEDGERD_URL" in nowhere.stderr
+    wrong = shell.ledgerd("outbox", "drain", "--wait", "3", environment={"LEDGERD_TOKEN": "no-such-token"})
     assert wrong.returncode == 1
     assert "LEDGERD_TOKEN" in wrong.stderr
     assert json.loads(shell.ledgerd("outbox", "status", "--json").stdout)["waiting"] == 1

@@ -14,7 +14,7 @@ import pytest
 
 from tests.live.serving import assert_problem, created, event, opened, push, result, running
 
-SHOWN_S_MAX = 20.0
+SHOWN_S_MAX = 60.0
 NAMES = ("sessions", "cost", "time-to-done", "deliveries", "week")
 
 Rows = list[dict[str, str]]

@@ -17,7 +17,7 @@ from tests.live.serving import OWNER_TOKEN, Server, fresh, running, server_envir
 from tests.unit.transcripts.opencode_written import START_MS, Records, conversation, into_database
 from tests.unit.transcripts.written import as_lines, assistant, text, user, write
 
-WAIT_S_MAX = 20.0
+WAIT_S_MAX = 60.0
 
 Watch = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -48,7 +48,7 @@ def watch(server: Server, home: Path) -> Watch:
             cwd=home,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=90,
             check=False,
         )
 

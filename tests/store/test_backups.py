@@ -16,10 +16,8 @@ from ledger.store.base import Checkpoint, Store, Token
 from ledger.store.postgres import PostgresStore
 from ledger.store.sqlite import SqliteStore
 from ledger.store.verifying import verify
-from tests.postgres import TestLedgers, postgres
+from tests.postgres import TestLedgers
 from tests.store.building import event, opening, push, whole_feed
-
-__all__ = ["postgres"]
 
 
 def ignore(done: int) -> None:

@@ -10,11 +10,9 @@ from ledger.store.postgres import PostgresStore
 from ledger.store.postgres_database import Database
 from ledger.store.postgres_url import parse_url
 from ledger.store.verifying import verify
-from tests.postgres import TestLedgers, postgres
+from tests.postgres import TestLedgers
 from tests.store.building import Clock, event, events, keys, opening, push, whole_feed
 from tests.store.suite import *  # noqa: F403
-
-__all__ = ["postgres"]
 
 
 @pytest.fixture

@@ -20,10 +20,8 @@ from ledger.store.postgres import PostgresStore
 from ledger.store.postgres_database import Connection, Database
 from ledger.store.postgres_schema import ddl
 from ledger.store.verifying import verify
-from tests.postgres import TestLedgers, postgres
+from tests.postgres import TestLedgers
 from tests.store.building import event, events, keys, open_session, opening, push, result, whole_feed
-
-__all__ = ["postgres"]
 
 WRITERS, CHUNKS, CHUNK = 8, 12, 5
 TOLD_S_MAX = 0.3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 
 import pytest
 
@@ -39,7 +40,9 @@ class Log:
         return None
 
 
+@cache
 def long_story(events: int) -> Story:
+    """For reading: it is told once."""
     story = Story().started_goal().opened("a", "1")
     for seq in range(events):
         story.comment("a", seq, f"Step {seq}.")

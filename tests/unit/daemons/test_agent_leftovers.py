@@ -93,7 +93,7 @@ def test_what_a_runner_left_that_was_killed_with_its_guard_is_ended_by_the_next(
 def test_a_process_is_known_by_its_start_even_without_its_mark(tmp_path: Path, start: Start) -> None:
     process = start("sleep", "60")
     note_of_a_dead_runner(tmp_path, Mark(), life_of(process))
-    assert end_leftovers(tmp_path, grace_s=GRACE_S) == [process.pid]
+    assert end_leftovers(tmp_path, grace_s=60) == [process.pid]
     assert process.wait() == -signal.SIGTERM
 
 
