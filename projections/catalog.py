@@ -14,7 +14,7 @@ from ledger.events import kinds
 from ledger.events.content import payload_object
 from ledger.events.model import Recorded
 from ledger.events.times import format_instant
-from projections import work
+from projections import daemons, work
 from projections.fold import Projection
 from projections.ordered import Ordered
 from projections.payloads import text
@@ -54,7 +54,8 @@ class Shelf(msgspec.Struct, frozen=True):
 class Catalog(msgspec.Struct, frozen=True):
     """`queue` are the claimable tasks in the order in which they became queued. `ended` are the goals and tasks that
     stand ended, by kind and terminal state (`("goal", "failed")` as `goal failed`), by the time of their end.
-    `session_states` counts sessions by the state they said last."""
+    `loops` are the tasks that a loop works on, or once did. `session_states` counts sessions by the state they said
+    last."""
 
     work: Work = Work()
     projects: Map[str, Project] = Map()
@@ -63,6 +64,7 @@ class Catalog(msgspec.Struct, frozen=True):
     project_shelf: Shelf = Shelf()
     queue: Ordered[Key] = Ordered()
     ended: Map[str, Ordered[Key]] = Map()
+    loops: Ordered[Key] = Ordered()
     session_states: Map[str, int] = Map()
 
     @property
@@ -108,7 +110,7 @@ def evolve(catalog: Catalog, event: Recorded) -> Catalog:
     return catalog
 
 
-CATALOG = Projection(name="catalog", version="2", state_type=Catalog, initial=Catalog(), evolve=evolve)
+CATALOG = Projection(name="catalog", version="3", state_type=Catalog, initial=Catalog(), evolve=evolve)
 
 
 def statuses(catalog: Catalog, task_id: str | None) -> tuple[dict[str, str] | None, dict[str, str] | None]:
@@ -163,6 +165,12 @@ def tasks(
     below = None if after is None else _created_key(catalog.work.tasks[after])
     found = _page(catalog.tasks, catalog.work.tasks, status, project_id, below, limit)
     return _listed(found, limit, task_item)
+
+
+def loops(catalog: Catalog, *, after: str | None = None) -> Iterator[Task]:
+    """The tasks that a loop works on, or once did, the newest first. Raises KeyError if `after` is no task's id."""
+    below = None if after is None else _created_key(catalog.work.tasks[after])
+    return (catalog.work.tasks[task_id] for _, _, task_id in catalog.loops.falling(below))
 
 
 def projects(catalog: Catalog, *, after: str | None = None, limit: int = PAGE) -> dict[str, Any]:
@@ -244,6 +252,7 @@ def _with_task(catalog: Catalog, was: Task | None, task: Task, session_id: str) 
         tasks=_shelved(catalog.tasks, _created_key(task), None if was is None else was.status, task.status),
         queue=queue,
         ended=_ended(catalog.ended, "task", task.id, None if was is None else was.attempt.end, task.attempt.end),
+        loops=_with_loop(catalog.loops, task, session_id),
         session_states=_counted(catalog.session_states, was, task, session_id),
     )
 
@@ -268,6 +277,11 @@ def _ended(
         name = f"{sort} {end.state}"
         ended = ended.set(name, ended.get(name, Ordered()).add((end.recorded_at, end.position, id_)))
     return ended
+
+
+def _with_loop(loops: Ordered[Key], task: Task, session_id: str) -> Ordered[Key]:
+    session = task.sessions.get(session_id)
+    return loops if session is None or session.agent != daemons.LOOP else loops.add(_created_key(task))
 
 
 def _counted(states: Map[str, int], was: Task | None, task: Task, session_id: str) -> Map[str, int]:

@@ -12,6 +12,7 @@ import msgspec
 
 from ledger.events import kinds
 from ledger.events.times import format_instant
+from projections import daemons
 from projections.catalog import Catalog, goal_item, task_item
 from projections.session import Session
 from projections.task import LIVE_STATES, ORDINARY, Task
@@ -43,7 +44,7 @@ def fleet_view(
     `silent_after` in ns. A working session without an event for longer than `silent_after` is silent."""
     live = list(_live_tasks(catalog))
     return {
-        "saddles": _saddles(live, pulses, heartbeats),
+        "saddles": _saddles(live, pulses, heartbeats, now - silent_after),
         "needs_you": _needs_you(live),
         "failed": [_failed_item(task) for task in islice(_failed(catalog), FAILED_SHOWN)],
         "silent": _silent(live, pulses, now - silent_after),
@@ -69,15 +70,15 @@ def _open_sessions(task: Task) -> list[Session]:
 
 
 def _saddles(
-    live: list[Task], pulses: Mapping[str, int], heartbeats: Mapping[str, Heartbeat]
+    live: list[Task], pulses: Mapping[str, int], heartbeats: Mapping[str, Heartbeat], last_fresh: int
 ) -> list[dict[str, Any]]:
     contacts = {name: heartbeat.at for name, heartbeat in heartbeats.items()}
     opened: Counter[str] = Counter()
     working: Counter[str] = Counter()
     for session in (session for task in live for session in _open_sessions(task)):
         opened[session.saddle] += 1
-        working[session.saddle] += session.state == kinds.WORKING
         pulse = _pulse(session, pulses)
+        working[session.saddle] += _is_at_work(session, pulse >= last_fresh)
         contacts[session.saddle] = max(contacts.get(session.saddle, pulse), pulse)
     return [
         {
@@ -90,6 +91,13 @@ def _saddles(
         }
         for name in sorted(contacts)
     ]
+
+
+def _is_at_work(session: Session, is_fresh: bool) -> bool:
+    """Whether an agent is at work in it. The agents of a loop have one session, also while the loop rests."""
+    if session.state != kinds.WORKING or session.agent in daemons.NO_AGENTS:
+        return False
+    return is_fresh or session.agent not in daemons.RESTING
 
 
 def _needs_you(live: list[Task]) -> list[dict[str, Any]]:
@@ -107,12 +115,14 @@ def _needs_you(live: list[Task]) -> list[dict[str, Any]]:
 
 
 def _silent(live: list[Task], pulses: Mapping[str, int], last_fresh: int) -> list[dict[str, Any]]:
-    """What has said nothing for long, the longest first."""
+    """What has said nothing for long, the longest first; not what rests between its ticks."""
     working = [task.current_session for task in live if task.status == kinds.WORKING]
     found = [
         (pulse, session)
         for session in working
-        if session is not None and (pulse := _pulse(session, pulses)) < last_fresh
+        if session is not None
+        and session.agent not in daemons.RESTING
+        and (pulse := _pulse(session, pulses)) < last_fresh
     ]
     tasks = {task.id: task for task in live}
     return [

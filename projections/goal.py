@@ -100,6 +100,7 @@ def task_view(
         "status": status,
         "attempt": task.attempt.number,
         "summary": task.summary,
+        "loops": task.loops,
         "created_at": format_instant(task.created_at),
         "attempts": attempts_of(task),
         "sessions": [_session_of_task(root, session) for session in task.sessions_of()],
@@ -147,6 +148,7 @@ def _task_of_goal(root: Root, task: Task) -> dict[str, Any]:
         "status": task.status,
         "attempt": task.attempt.number,
         "summary": task.summary,
+        "loops": task.loops,
         "usage": usage_item(root.usage.tasks.get(task.id)),
     }
 

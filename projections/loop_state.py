@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 from immutables import Map
 
+from projections import daemons
 from projections.ordered import Ordered
 from projections.usage import Usage
 
-AGENT = "ledgerd-loop"  # what the session of a loop is opened with
-ITS_AGENTS = "ledgerd-loop-agents"  # and that of its agents, a child of the loop's
+AGENT = daemons.LOOP  # what the session of a loop is opened with
+ITS_AGENTS = daemons.LOOP_AGENTS  # and that of its agents, a child of the loop's
 IMPLEMENT, VERIFY, ORCHESTRATE = "implement", "verify", "orchestrate"
 ROLES = (IMPLEMENT, VERIFY, ORCHESTRATE)
 

@@ -147,8 +147,11 @@ def _iterations(loop: Loop) -> dict[int, int]:
 
 
 def _round_item(loop: Loop, one: Round, iteration: int | None) -> dict[str, Any]:
+    halt = _halt_of(loop, one)
+    last_seq = max(one.completed_seq, *one.starts, -1 if halt is None else halt.seq)
     return {
         "tick": one.tick,
+        "seq": last_seq if last_seq >= 0 else None,
         "iteration": iteration,
         "outcome": _outcome(loop, one),
         "task": one.task,
@@ -156,7 +159,7 @@ def _round_item(loop: Loop, one: Round, iteration: int | None) -> dict[str, Any]
         "completed_at": _time(one.completed_at or None),
         "changed": one.changed,
         "verdict": verdict_item(one.verdict),
-        "halt": _halt_item(halt) if (halt := _halt_of(loop, one)) else None,
+        "halt": None if halt is None else _halt_item(halt),
         "roles": [_role_item(one.roles[role]) for role in ROLES if role in one.roles],
     }
 

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from ledger.events.content import payload_object
 from ledger.events.kinds import RESULT, SESSION_OPENED
 from ledger.events.model import Recorded
+from projections import daemons
 from projections.fold import Projection
 from projections.payloads import text
 from projections.session import push_of, time_of
 
-AGENT = "ledgerd-sweep"  # what a run's session is opened as
+AGENT = daemons.SWEEP  # what a run's session is opened as
 
 SWEEP_STARTED = "sweep.started"  # {register, title}
 SOURCE_INITIALISED = "source.initialised"  # {source, first_run}

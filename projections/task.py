@@ -18,13 +18,13 @@ from ledger.events import kinds
 from ledger.events.content import payload_object
 from ledger.events.model import NO_EVENTS, OPENING_SEQ, Recorded
 from ledger.events.times import format_instant
+from projections import daemons
 from projections import session as sessions
 from projections.payloads import identifier, text
 from projections.session import Push, Session, push_of, time_of
 
 QUEUED = "queued"
 ORDINARY, GOAL_RUN = "task", "goal_run"
-LOOP_AGENT = "ledgerd-loop"  # `agent` of a loop's session
 LIVE_STATES = (kinds.WORKING, kinds.WAITING, kinds.SUSPENDED)
 
 
@@ -109,7 +109,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     @property
     def loops(self) -> bool:
         """Whether the current attempt is a loop."""
-        return any(one.attempt == self.attempt.number and one.agent == LOOP_AGENT for one in self.sessions.values())
+        return any(one.attempt == self.attempt.number and one.agent == daemons.LOOP for one in self.sessions.values())
 
     @property
     def claimable(self) -> bool:

@@ -208,10 +208,13 @@ class Api:
         path = f"/api/{what}s/{_part(id)}/{_part(action)}"
         return self.call("POST", path, {"reason": reason}, repeatable=False)
 
-    def remediation(self, run_id: str | None = None) -> Json:
-        """The run that is active, else the newest; `status` is NOT_STARTED where there is none. Or one by its id."""
+    def remediation(self, run_id: str | None = None, *, brief: bool = False) -> Json:
+        """The run that is active, else the newest; `status` is NOT_STARTED where there is none. Or one by its id.
+        `brief`: of the former only where it stands."""
         path = "/api/resource-remediation"
-        return self.call("GET", path if run_id is None else f"{path}/{_part(run_id)}")
+        if run_id is not None:
+            return self.call("GET", f"{path}/{_part(run_id)}")
+        return self.call("GET", path, params={"brief": "true" if brief else None})
 
     def configure_remediation(self, configuration: Mapping[str, Any]) -> Json:
         """Publishes `{projects: [{name, aliases}], master, tool_project, rules}`; the same again changes nothing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ledger.commands.writing import Fact, of_goal, of_task, task_created
 from ledger.errors import NotOffered
 from ledger.events import kinds
@@ -35,8 +37,9 @@ def decide_goal(action: str, goal: Goal, work: Work, new_task_id: str, reason: s
     raise ValueError(action)
 
 
-def decide_task(action: str, task: Task, reason: str) -> list[Fact]:
-    _check_offered(action, f"task {task.id}", task.status, actions_of(task))
+def decide_task(action: str, task: Task, reason: str, also: Sequence[str] = ()) -> list[Fact]:
+    """`also` are decisions that are open to it for a reason that the task does not show."""
+    _check_offered(action, f"task {task.id}", task.status, (*actions_of(task), *also))
     match action:
         case "requeue":
             return [of_task(task.id, kinds.TASK_REQUEUED)]

@@ -109,8 +109,10 @@ class Decisions:
         async with self._numbering:
             await again_if_moved(decided)
 
-    async def about_task(self, task_id: str, action: str, reason: str, actor: str) -> None:
-        """Raises NotFound, NotOffered."""
+    async def about_task(
+        self, task_id: str, action: str, reason: str, actor: str, *, also: Sequence[str] = ()
+    ) -> None:
+        """`also` are decisions that are open to it besides those of its status. Raises NotFound, NotOffered."""
         reason = bounded(reason, "reason", TEXT_CHARS_MAX)
 
         async def decided() -> None:
@@ -118,7 +120,7 @@ class Decisions:
             task = work.tasks.get(task_id)
             if task is None:
                 raise unknown("task", task_id)
-            await self._append(decide_task(action, task, reason), work, actor)
+            await self._append(decide_task(action, task, reason, also), work, actor)
 
         await again_if_moved(decided)
 

@@ -29,8 +29,7 @@ async def again_if_moved(attempt: Callable[[], Awaitable[T]], *, but: str | None
 
 
 def unknown(what: str, id: str) -> NotFound:
-    listed = "tasks" if what == "loop" else f"{what}s"
-    return NotFound(f"no {what} {id!r}", code=f"unknown_{what}", hint=f"GET /api/{listed} lists them.")
+    return NotFound(f"no {what} {id!r}", code=f"unknown_{what}", hint=f"GET /api/{what}s lists them.")
 
 
 def optional_id(value: Id | None, field: str, *, slash_ok: bool = False) -> str | None:

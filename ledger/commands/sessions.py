@@ -23,6 +23,7 @@ from ledger.reader import Reader
 from ledger.store.base import Appended, Opening, Store, StreamInfo, Write
 from ledger.store.judging import held_by, same_content, unknown_session
 from projections.catalog import Catalog
+from projections.remediation.words import AGENT_NAME, RUN_ID
 from projections.task import ORDINARY, QUEUED, Task
 
 
@@ -44,11 +45,11 @@ class SessionCommands:
         async def opened() -> Appended:
             held = await self._store.stream(session_id)
             if held is not None:
-                fields = _again(asked, held, saddle)
+                fields = await self._of_run(session_id, _again(asked, held, saddle))
                 return await self._store.append([_session(session_id, fields, held.root, saddle, write)])
             catalog = await self._reader.catalog()
             task_id, root, before = _task_for(asked, session_id, catalog, saddle)
-            fields = msgspec.structs.replace(asked, task_id=task_id, task=None)
+            fields = await self._of_run(session_id, msgspec.structs.replace(asked, task_id=task_id, task=None))
             return await self._store.append([*before, _session(session_id, fields, root, saddle, write)])
 
         async with self._numbering if asked.task is not None and asked.task.id is None else nullcontext():
@@ -85,6 +86,20 @@ class SessionCommands:
             if first_seq in wanted:
                 return False
         return bool(write.events)
+
+    async def _of_run(self, session_id: str, fields: OpenIn) -> OpenIn:
+        """On the task of a supervised run every other session is a child of the run's own, whoever opens it: what it
+        says of itself, such as that it is done, says nothing of the run."""
+        task_id = str(fields.task_id)
+        if fields.parent_session_id is not None or session_id == task_id or not RUN_ID.fullmatch(task_id):
+            return fields
+        task = (await self._reader.catalog()).work.tasks.get(task_id)
+        run = None if task is None else task.sessions.get(task_id)
+        if task is None or run is None or run.agent != AGENT_NAME:
+            return fields
+        known = task.sessions.get(session_id)
+        attempt = task.attempt.number if known is None else known.attempt
+        return msgspec.structs.replace(fields, parent_session_id=task_id) if attempt == run.attempt else fields
 
     async def claim(self, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
         """Claims the task that has been queued longest and opens its session; None where nothing is queued.

@@ -39,6 +39,8 @@ async def push_chunk(request: Request) -> Response:
     caller = await at.access.writer(request, SADDLE)
     async with at.admission.body(request) as body:
         chunk = await _decoded(body, at)
+        if chunk.events and chunk.expected_seq is None:
+            await at.runs.refuse_unconditional(chunk.session_id)
         write = Write(chunk.session_id, chunk.events, saddle=caller.saddle, expected_seq=chunk.expected_seq)
         opening = chunk.open and msgspec.structs.replace(chunk.open, session_id=chunk.session_id)
         appended = await at.sessions.push(write, opening, caller.saddle)
@@ -77,6 +79,7 @@ async def push_result(request: Request) -> Response:
     async with at.admission.body(request) as body:
         pushed = decode_body(body, ResultIn)
         session_id = checked_id(pushed.session_id, "session_id")
+        await at.runs.refuse_unconditional(session_id)
         write = Write(session_id, [_result_event(pushed, caller.saddle, at.limits)], saddle=caller.saddle)
         written = (await at.store.append([write])).writes[0]
     at.metrics.pushed(written)

@@ -24,6 +24,7 @@ from ledger.http.read import filters, optional_number, story
 from ledger.http.services import Services, services
 from ledger.store.base import Store
 from projections import catalog as catalogs
+from projections.actions import HALT, RESUME
 from projections.goal import ROWS_SHOWN
 
 FORM_BYTES_MAX = 64 * 2**10
@@ -241,8 +242,10 @@ async def _decide(
     form = await form_of(request)
     at.access.check_csrf(caller, str(form.get("csrf", "")))
     require(caller, OWNER)
-    id = request.path_params["id"]
-    await decision(at)(id, request.path_params["action"], str(form.get("reason", "")), caller.name)
+    id, action = request.path_params["id"], request.path_params["action"]
+    await decision(at)(id, action, str(form.get("reason", "")), caller.name)
+    if action in (HALT, RESUME):  # the loop's page shows what was asked until its runner has taken it
+        what = "loops"
     return RedirectResponse(f"/{what}/{quote(id, safe='')}", 303)
 
 

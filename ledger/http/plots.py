@@ -33,6 +33,14 @@ class Series(msgspec.Struct, frozen=True):
     values: Sequence[float | None]
 
 
+class Dot(msgspec.Struct, frozen=True):
+    """One value, if there is one. `look` is the class of its mark, `said` what it stands for."""
+
+    value: float | None
+    look: str
+    said: str
+
+
 def columns(name: str, title: str, labels: Sequence[str], series: Sequence[Series], words: Words) -> Markup:
     """Bars from left to right, those of one label side by side. None and 0 draw nothing."""
     top = _top(series)
@@ -86,6 +94,31 @@ def rows(name: str, title: str, labels: Sequence[str], series: Sequence[Series],
     return _svg(name, title, _described(series, words), max(1, len(labels)) * _ROW, marks)
 
 
+def track(
+    name: str, title: str, description: str, labels: Sequence[str], dots: Sequence[Dot], words: Words
+) -> Markup:
+    """Dots from left to right, those that follow each other joined by a line. The scale holds 0 and 1, and whatever
+    the values are besides."""
+    low, high = _range([dot.value for dot in dots if dot.value is not None])
+    marks = [_grid(high, words, low), _dates(labels)]
+    band = (PLOT_WIDTH - _LEFT - _RIGHT) / max(1, len(dots))
+    radius = max(1.5, min(4.0, band / 2.5))
+    line = Markup('<line class="track" x1="{}" y1="{}" x2="{}" y2="{}"></line>')
+    circle = Markup('<circle class="{}" cx="{}" cy="{}" r="{}"><title>{}</title></circle>')
+    circles: list[Markup] = []
+    before: tuple[str, str] | None = None
+    for index, dot in enumerate(dots):
+        if dot.value is None:
+            before = None
+            continue
+        here = _n(_LEFT + (index + 0.5) * band), _n(_height_of(dot.value, high, low))
+        if before is not None:
+            marks.append(line.format(*before, *here))
+        circles.append(circle.format(dot.look, *here, _n(radius), plain(dot.said)))
+        before = here
+    return _svg(name, title, description, PLOT_HEIGHT, [*marks, *circles])
+
+
 def heat(name: str, title: str, labels: Sequence[str], cells: Sequence[Sequence[int]], words: Words) -> Markup:
     """A grid of cells, the darker the more; one row for each label, one column for each hour."""
     most = max((value for row in cells for value in row), default=0)
@@ -122,11 +155,11 @@ def _svg(name: str, title: str, description: str, height: float, marks: Iterable
     )
 
 
-def _grid(top: float, words: Words) -> Markup:
-    """Lines at nothing, half and the top, with what they stand for."""
+def _grid(top: float, words: Words, low: float = 0.0) -> Markup:
+    """Lines at the bottom, half and the top, with what they stand for."""
     marks = []
-    for value in (0.0, top / 2, top):
-        y = _height_of(value, top)
+    for value in (low, low / 2 + top / 2, top):
+        y = _height_of(value, top, low)
         line = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"></line>')
         marks.append(line.format(_LEFT, PLOT_WIDTH - _RIGHT, _n(y), _n(y)))
         marks.append(_text("tick", _LEFT - 6, y + 4, words(value), "end"))
@@ -137,7 +170,9 @@ def _dates(labels: Sequence[str]) -> Markup:
     """The first label, the one in the middle and the last."""
     if not labels:
         return Markup("")
-    places: list[tuple[str, float, str]] = [(labels[0], _LEFT, "start"), (labels[-1], PLOT_WIDTH - _RIGHT, "end")]
+    places: list[tuple[str, float, str]] = [(labels[0], _LEFT, "start")]
+    if len(labels) > 1:
+        places.append((labels[-1], PLOT_WIDTH - _RIGHT, "end"))
     if len(labels) > 4:
         middle = len(labels) // 2
         band = (PLOT_WIDTH - _LEFT - _RIGHT) / len(labels)
@@ -164,8 +199,22 @@ def _top(series: Sequence[Series], tops: Sequence[float] = ()) -> float:
     return next(number for number in rounds if number >= most)
 
 
-def _height_of(value: float, top: float) -> float:
-    return _base() - value / top * (_base() - _TOP)
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """Round numbers that all values lie between, and 0 and 1 too."""
+    return 0.0 - _round_up(-min([0.0, *values])), max(1.0, _round_up(max([0.0, *values])))
+
+
+def _round_up(number: float) -> float:
+    if number <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(number))
+    rounds = [step * power for step in (1, 2, 4, 6, 8, 10)]
+    return next((one for one in rounds if number <= one < math.inf), number)
+
+
+def _height_of(value: float, top: float, low: float = 0.0) -> float:
+    share = (value / 2 - low / 2) / (top / 2 - low / 2)  # of halves: the whole may be more than a float can hold
+    return _base() - share * (_base() - _TOP)
 
 
 def _base() -> float:

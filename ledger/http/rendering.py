@@ -23,9 +23,12 @@ from ledger.events.times import format_instant
 from ledger.http import page_words
 from ledger.http.agent_text import first_sentence, plain, terminal
 from ledger.http.diffs import drawn
+from ledger.http.incidents_rows import HOW, dot_of, headline
+from ledger.http.loop_rows import brake_rows, round_rows, scores_plot, stands
 from ledger.http.page_rows import narrative_rows, session_tree
 from ledger.http.remediation_rows import DOTS, status_of_run, story_rows
 from ledger.http.session_rows import is_end_slot, session_entries, text_of
+from projections.incidents import SEVERITIES
 
 Json = Mapping[str, Any]
 Me = Mapping[str, str] | None
@@ -131,6 +134,34 @@ def exchange_page(run: Json, row: Json, me: Me, *, now: int) -> str:
 
 def _path_of_run(run: Json) -> str:
     return f"/runs/{quote(_encodable(str(run['run_id'])), safe='')}"
+
+
+def loops_page(listing: Json, me: Me, *, now: int, name: str | None = None) -> str:
+    """A page of loops as GET /api/loops gives it; all of one `name`, if that is given."""
+    rows = [(one, *stands(one)) for one in listing["items"]]
+    return _render("loops.html", me, now, listing=listing, rows=rows, name=name)
+
+
+def loop_page(found: Json, me: Me, *, now: int) -> str:
+    """A loop as GET /api/loops/ID gives it."""
+    dot, said = stands(found)
+    told = {"dot": dot, "said": said, "brakes": brake_rows(found["brakes"]), "rounds": round_rows(found["rounds"])}
+    path = f"/loops/{quote(_encodable(str(found['task_id'])), safe='')}"
+    return _render("loop.html", me, now, it=found, plot=scores_plot(found["scores"]), path=path, **told)
+
+
+def incidents_page(listing: Json, asked: Json, me: Me, *, now: int, plots: Iterable[object]) -> str:
+    """A page of incidents as GET /api/incidents gives it; `asked` are the filters that made it. `plots` as on the
+    page of trends."""
+    said = headline(listing["counts"], listing["registers"])
+    shown = {severity: [one for one in listing["items"] if one["severity"] == severity] for severity in SEVERITIES}
+    told = {"said": said, "shown": shown, "plots": plots, "asked_for": asked, "dot_of": dot_of, "how": HOW}
+    return _render("incidents.html", me, now, listing=listing, **told)
+
+
+def incident_page(found: Json, me: Me, *, now: int) -> str:
+    """An incident as GET /api/incidents/ID gives it."""
+    return _render("incident.html", me, now, one=found, dot_of=dot_of)
 
 
 def search_page(answer: Json | None, asked: Json, me: Me, *, now: int, sorts: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from ledger.errors import NotOffered
 from ledger.events.decode import decode_body
 from ledger.events.ids import checked_id
 from ledger.events.wire import DecisionIn, RequestsOut
-from ledger.http import views
+from ledger.http import loops, views
 from ledger.http.auth import SADDLE, require
 from ledger.http.read import optional_number
-from ledger.http.services import as_json, services
+from ledger.http.services import Services, as_json, services
 from projections.actions import HALT, RESUME
 
 
@@ -30,16 +30,22 @@ async def loop_requests(request: Request) -> Response:
 
 
 async def decide_loop(request: Request) -> Response:
-    """The same decisions as those of its task, for those who know it as a loop."""
+    """The same decisions as those of its task, and those that only the loop itself shows to be open."""
     at = services(request)
     caller = await at.access.writer(request)
     async with at.admission.body(request) as body:
         asked = decode_body(body, DecisionIn, empty_ok=True)
-    task_id, action = request.path_params["id"], request.path_params["action"]
+    task_id = request.path_params["id"]
+    await ask(at, task_id, request.path_params["action"], asked.reason, caller.name)
+    return as_json(await views.task(at, task_id))
+
+
+async def ask(at: Services, task_id: str, action: str, reason: str, by: str) -> None:
+    """Asks the runner of the loop of a task to halt or to resume. Raises NotFound, NotOffered."""
     task = (await at.reader.catalog()).work.tasks.get(task_id)
     if task is None or not task.loops:
         raise unknown("loop", task_id)
     if action not in (HALT, RESUME):
         raise NotOffered(f"loop {task_id}: {action} is no decision about a loop, {HALT} and {RESUME} are")
-    await at.decisions.about_task(task_id, action, asked.reason, caller.name)
-    return as_json(await views.task(at, task_id))
+    also = loops.offered(await at.loops.of(task))
+    await at.decisions.about_task(task_id, action, reason, by, also=also)

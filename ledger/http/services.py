@@ -11,6 +11,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ledger.commands.decisions import Decisions
+from ledger.commands.incidents import IncidentCommands
+from ledger.commands.incidents_reading import Incidents
+from ledger.commands.loop_reading import LoopReader
 from ledger.commands.remediation import RemediationCommands
 from ledger.commands.remediation_reading import Runs
 from ledger.commands.sessions import SessionCommands
@@ -55,7 +58,10 @@ class Services:
         self.decisions = Decisions(store, self.reader, numbering)
         self.sessions = SessionCommands(store, self.reader, numbering)
         self.runs = Runs(store, self.reader)
+        self.loops = LoopReader(store, self.reader)
         self.remediation = RemediationCommands(store, self.runs, limits.payload_bytes)
+        self.incidents = Incidents(store)
+        self.incident_commands = IncidentCommands(store, self.incidents)
         self.access = Access(store, clock, secret)
         self.admission = Admission(limits)
         self.decoding = asyncio.Lock()  # held while a large body is decoded

@@ -17,6 +17,7 @@ from ledger.http.services import Services
 from ledger.store.base import Delivery, Heads, StreamInfo
 from projections import fleet as fleets
 from projections.goal import Root, goal_view, session_view, task_view
+from projections.loop_reasons import Reason
 from projections.narrative import milestones
 from projections.remediation.story import waits_for
 from projections.session import Lost, StreamFacts
@@ -82,7 +83,8 @@ async def fleet(at: Services) -> Json:
     pulses = await at.store.last_recorded_at(fleets.working_sessions(catalog))
     seen = fleets.fleet_view(catalog, pulses, heartbeats, now=at.clock(), silent_after=at.silent_after_ns)
     told = await fleet_told.tell(at, seen, catalog)
-    told["needs_you"] = sorted([*told["needs_you"], *await run_that_waits(at)], key=lambda item: item["since"])
+    waiting = [*told["needs_you"], *await run_that_waits(at), *await loops_that_stand(at)]
+    told["needs_you"] = sorted(waiting, key=lambda item: item["since"])
     return {**told, "log_events": sum(heads), "cursor": at.cursor(heads)}
 
 
@@ -97,6 +99,19 @@ async def run_that_waits(at: Services) -> list[Json]:
     named = {"task_id": task.id, "goal_id": task.goal_id, "title": task.title}
     asked = {"question": waits["text"], "since": waits["since"], "saddle": session.saddle}
     return [{**named, **asked, "run_id": active.run.id}]
+
+
+async def loops_that_stand(at: Services) -> list[Json]:
+    """The loops that were halted by what happened to them, as what needs a person is listed; with their `loop_id`.
+    One that a person halted needs nobody."""
+    found = []
+    for standing in await at.loops.halted():
+        halt, task = standing.loop.halt, standing.task
+        if halt is not None and halt.reason != Reason.HUMAN_INTERVENTION:
+            named: Json = {"task_id": task.id, "goal_id": task.goal_id, "title": task.title}
+            asked = {"question": standing.session.state_text, "since": format_instant(halt.at)}
+            found.append({**named, **asked, "saddle": standing.session.saddle, "loop_id": task.id})
+    return found
 
 
 async def past_of_goal(at: Services, goal_id: str, stops_max: int) -> list[Json]:

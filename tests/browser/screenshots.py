@@ -11,6 +11,8 @@ from playwright.sync_api import Browser
 
 from tests.browser.driving import OWNER_TOKEN, Ledger, chromium, serving
 from tests.browser.history import tell_history
+from tests.browser.incidents import tell_incidents
+from tests.browser.loops import tell_loops
 from tests.browser.runs import tell_run
 from tests.browser.sample import tell
 
@@ -34,6 +36,8 @@ def take(folder: Path) -> list[Path]:
         paths = {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **tell(ledger)}
         pictures = empty + _pictures(browser, ledger.url, paths, folder, ("light", "dark"))
         pictures += _pictures(browser, ledger.url, tell_run(ledger), folder, ("light", "dark"))
+        pictures += _pictures(browser, ledger.url, tell_loops(ledger), folder, ("light", "dark"))
+        pictures += _pictures(browser, ledger.url, tell_incidents(ledger), folder, ("light", "dark"))
         tell_history(ledger)
         _wait_until_derived(ledger)
         return pictures + _pictures(browser, ledger.url, DERIVED, folder, ("light", "dark"))

@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.browser.driving import OWNER_TOKEN, WAIT_MS, Ledger
+from tests.browser.loops import tell_loops
 from tests.browser.runs import tell_run
 from tests.browser.sample import tell
 
@@ -15,8 +16,9 @@ SERIOUS = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def places(server: Ledger) -> dict[str, str]:
-    sample, run = tell(server), tell_run(server)["run"]
-    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **sample, "run": run}
+    sample, run, loops = tell(server), tell_run(server)["run"], tell_loops(server)
+    derived = {"run": run, **{name: loops[name] for name in ("loop-halted", "loop-held")}}
+    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **sample, **derived}
 
 
 @pytest.mark.parametrize("width", [1280, 390])

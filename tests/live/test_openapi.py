@@ -169,6 +169,30 @@ class Calls:
         result(self.owner, session_id, "done")
         return f"/api/sessions/{session_id}/events?from=-1&limit=9", {}
 
+    def get_api_loops(self) -> tuple[str, dict[str, Any]]:
+        opened(self.owner, agent="ledgerd-loop")
+        return "/api/loops?limit=2", {}
+
+    def get_api_loops_id(self) -> tuple[str, dict[str, Any]]:
+        return f"/api/loops/{opened(self.owner, agent='ledgerd-loop')[1]}", {}
+
+    def incident(self) -> str:
+        """The id of an incident that a sweep has filed."""
+        filed = {"register": fresh("register"), "fingerprint": "f", "title": "t", "severity": "LOW"}
+        events = [event(0, "sweep.started", filed), event(1, "incident.filed", filed)]
+        push(self.owner, opened(self.owner, agent="ledgerd-sweep")[0], events)
+        [item] = seen(self.owner, "/api/incidents", register=filed["register"])["items"]
+        return str(item["id"])
+
+    def get_api_incidents(self) -> tuple[str, dict[str, Any]]:
+        return "/api/incidents?status=open&severity=HIGH&register=r&limit=2", {}
+
+    def get_api_incidents_id(self) -> tuple[str, dict[str, Any]]:
+        return f"/api/incidents/{self.incident()}", {}
+
+    def post_api_incidents_id_action(self) -> tuple[str, dict[str, Any]]:
+        return self._posted(f"/api/incidents/{self.incident()}/acknowledge", reason="r")
+
     def get_api_search(self) -> tuple[str, dict[str, Any]]:
         return "/api/search?q=word&limit=5", {}
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import msgspec
 
+from ledger.daemons.agent.files import read_regular, write_anew
+
 MARKS = "LEDGERD_TURNS"  # the marks of the programs inside of which a process runs, the outermost first
 SUFFIX = ".running"
 
@@ -63,10 +65,7 @@ class Note:
         """Before the start without numbers, and again with them. Raises OSError."""
         lives = [life for life in map(_life, (os.getpid(), *pids)) if life is not None]
         if lives:
-            data = msgspec.json.encode(_Note(self._mark.name, _boot(), lives[0], lives[1:]))
-            unfinished = self._path.with_name(self._path.name + ".new")
-            unfinished.write_bytes(data)
-            unfinished.replace(self._path)
+            write_anew(self._path, msgspec.json.encode(_Note(self._mark.name, _boot(), lives[0], lives[1:])))
 
     def remove(self) -> None:
         with suppress(OSError):
@@ -165,7 +164,6 @@ def _boot() -> str:
 
 def _read(path: Path) -> _Note | None:
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_NOTE_BYTES_MAX), type=_Note)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(read_regular(path, _NOTE_BYTES_MAX), type=_Note)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None

@@ -14,6 +14,7 @@ from ledger.client.redaction import Redactor
 from ledger.client.saddle import Session
 from ledger.daemons.agent.commands import feed
 from ledger.daemons.agent.conversing import StreamReading
+from ledger.daemons.agent.files import write_anew
 from ledger.daemons.agent.leftovers import Mark, Note, end_leftovers
 from ledger.daemons.agent.outputs import Keeper, Output, PlainReading, event
 from ledger.daemons.agent.presets import preset_of, rows_of
@@ -140,7 +141,7 @@ def _run(
     try:
         turn.prompt_path.parent.mkdir(parents=True, exist_ok=True)
         end_leftovers(turn.prompt_path.parent, grace_s=turn.limits.grace_s)
-        turn.prompt_path.write_text(turn.prompt, encoding="utf-8", errors="replace")
+        write_anew(turn.prompt_path, turn.prompt.encode(errors="replace"))
         note.write()
         process = Process(
             words,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 from pathlib import Path
 
+from ledger.daemons.agent.files import read_regular, write_anew
 from ledger.errors import InvalidRequest, StorageError
 
 HOME = ".ledgerd"
@@ -20,7 +20,7 @@ PROMPT_BYTES_MAX = 2**20
 CONFIG_BYTES_MAX = 2**20
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_KEPT_OUT_OF_GIT = ("/outbox.db*", "/worktrees/", "/loops/*/outputs/", "/loops/*/.*")
+_KEPT_OUT_OF_GIT = (b"/outbox.db*", b"/worktrees/", b"/loops/*/outputs/", b"/loops/*/.*")
 
 
 class InvalidLoop(InvalidRequest):
@@ -83,11 +83,7 @@ class LoopFolder:
 def read_text(path: Path, bytes_max: int) -> str:
     """A regular file of at most `bytes_max` bytes as text in UTF-8, without a byte order mark. Raises OSError, and
     ValueError in words for people."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us up
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("is no regular file")
-        data = file.read(bytes_max + 1)
+    data = read_regular(path, bytes_max + 1)
     if len(data) > bytes_max:
         raise ValueError(f"has more than {bytes_max} bytes")
     try:
@@ -117,15 +113,8 @@ def read_inside(folder: Path, name: str, what: str) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Replaces the file, or makes it: whoever reads sees the old text or the new one. Raises StorageError."""
-    unfinished = path.with_name(path.name + ".new")
     try:
-        clear(unfinished)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(unfinished, flags, 0o644), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        write_anew(path, text.encode())
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}", hint="Make room, or make the folder writable.") from error
 
@@ -144,8 +133,11 @@ def clear(path: Path) -> None:
 
 
 def _keep_out_of_git(path: Path) -> None:
-    before = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    try:
+        before = read_regular(path, CONFIG_BYTES_MAX)
+    except (FileNotFoundError, ValueError):
+        before = b""
     missing = [line for line in _KEPT_OUT_OF_GIT if line not in before.splitlines()]
     if missing:
-        start = before if not before or before.endswith("\n") else before + "\n"
-        path.write_text(start + "\n".join(missing) + "\n", encoding="utf-8")
+        start = before if not before or before.endswith(b"\n") else before + b"\n"
+        write_anew(path, start + b"\n".join(missing) + b"\n")

@@ -43,7 +43,7 @@ def read_verdict(text: str) -> Verdict:
 
 def _bare(text: str) -> str:
     """Without code fences, and without the comment lines that stand before the object."""
-    lines = [line for line in text.removeprefix("\ufeff").splitlines() if not _FENCE.fullmatch(line)]
+    lines = [line for line in text.removeprefix("\ufeff").split("\n") if not _FENCE.fullmatch(line)]
     while lines and (not lines[0].strip() or _COMMENT.match(lines[0])):
         del lines[0]
     if not lines:

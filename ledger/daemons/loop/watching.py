@@ -8,7 +8,7 @@ from pathlib import Path
 from ledger.daemons.loop import protecting, snapshots
 from ledger.daemons.loop.config import Setup, digest_of
 from ledger.daemons.loop.deciding import Halt
-from ledger.daemons.loop.folders import LoopFolder, clear, write_whole
+from ledger.daemons.loop.folders import LoopFolder, clear, read_text, write_whole
 from ledger.daemons.loop.scopes import outside
 from ledger.daemons.loop.snapshots import Snapshot
 from ledger.errors import InvalidRequest
@@ -16,6 +16,7 @@ from projections.loop_reasons import Reason
 from projections.loop_state import Round
 
 FILES_NAMED_MAX = 20
+BASE_BYTES_MAX = 256 * 2**20
 
 
 class Watch:
@@ -77,7 +78,7 @@ class Watch:
         """What the repository was like before the round; None if that was tampered with, or lost."""
         if self._before is None:
             try:
-                text = self._folder.base(one.tick).read_text(encoding="utf-8")
+                text = read_text(self._folder.base(one.tick), BASE_BYTES_MAX)
                 self._before = snapshots.read_snapshot(text) if digest_of(text) == one.base else None
             except (OSError, ValueError, TypeError):
                 return None

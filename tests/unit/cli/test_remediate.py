@@ -83,7 +83,13 @@ def test_a_check_for_programs(run: Run, configured: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "is no JSON"), ("[]", "steps: is empty"), ("7", "steps: is no list"), (b"\xff\xfe", "is no JSON")],
+    [
+        ("{", "is no JSON"),
+        ("[]", "steps: is empty"),
+        ("7", "steps: is no list"),
+        (b"\xff\xfe", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+    ],
 )
 @pytest.mark.parametrize("words", [("plan", "check"), ("start",), ("resume",)])
 def test_what_is_no_plan_is_said_and_nothing_is_sent(
@@ -145,3 +151,15 @@ def test_what_cannot_be_worked_with_is_said_before_anything_runs(
 def test_the_schema_is_printed(run: Run) -> None:
     result = run("remediate", "schema")
     assert (result.exit_code, json.loads(result.output)) == (0, plan_schema())
+
+
+@pytest.mark.parametrize("words", [["approve"], ["resume"], ["start", "plan.json"], ["tick"], ["daemon"], ["show"]])
+def test_an_agent_in_its_turn_is_told_that_the_owner_decides(
+    run: Run, configured: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """The owner's token may lie where the agent's `ledgerd` would find it."""
+    plan(configured, step())
+    monkeypatch.setenv("LEDGERD_SESSION", "run-0123456789ab/step-1")
+    result = run("remediate", *words)
+    assert result.exit_code == 1
+    assert "this is an agent's turn" in result.stderr

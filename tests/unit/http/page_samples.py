@@ -76,6 +76,7 @@ def goal(**more: Any) -> dict[str, Any]:
                 "status": "working",
                 "attempt": 2,
                 "summary": None,
+                "loops": False,
                 "usage": USAGE,
             },
             {
@@ -85,6 +86,7 @@ def goal(**more: Any) -> dict[str, Any]:
                 "status": "failed",
                 "attempt": 1,
                 "summary": "oom",
+                "loops": True,
                 "usage": USAGE,
             },
         ],
@@ -147,6 +149,7 @@ def task(**more: Any) -> dict[str, Any]:
                 **DID,
             }
         ],
+        "loops": True,
         "run_id": "13",
         "arrivals": [CAME],
         "current_command": None,

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from ledger.http import plots
-from ledger.http.plots import Series
+from ledger.http.plots import Dot, Series
 from ledger.http.trends import csv_text
 
 HOSTILE = '</title><script>x</script>" onload="x'
@@ -77,3 +77,30 @@ def test_no_cell_of_a_csv_is_a_formula(text: str) -> None:
 
 def test_a_csv_holds_numbers_as_they_are_and_null_as_nothing() -> None:
     assert csv_text(["a", "b", "c"], [[-1.5, None, 'say "x", y']]) == 'a,b,c\r\n-1.5,,"say ""x"", y"\r\n'
+
+
+HUGE = 1.7e308
+
+
+@pytest.mark.parametrize(
+    "values", [[], [None], [0.0], [0.2, None, 0.9], [-3.0, 250.0], [-HUGE, HUGE], [5e-324, -5e-324], [7.0] * 60]
+)
+def test_whatever_the_scores_are_a_track_is_drawn_within_its_frame(values: list[float | None]) -> None:
+    dots = [Dot(value, "passed", HOSTILE) for value in values]
+    svg = drawn(plots.track("n", HOSTILE, HOSTILE, [HOSTILE for _ in values], dots, words))
+    circles = list(svg.iter(f"{SVG}circle"))
+    assert len(circles) == sum(value is not None for value in values)
+    _, _, width, height = map(float, svg.attrib["viewBox"].split())
+    for circle in circles:
+        x, y, radius = (float(circle.attrib[name]) for name in ("cx", "cy", "r"))
+        assert radius <= x <= width - radius
+        assert radius <= y <= height - radius
+    assert [circle.findtext(f"{SVG}title") for circle in circles] == [HOSTILE] * len(circles)
+
+
+def test_dots_of_a_track_are_joined_but_over_a_gap_and_stand_as_high_as_their_values_say() -> None:
+    dots = [Dot(value, "passed", "") for value in (0.0, 0.5, None, 1.0)]
+    svg = drawn(plots.track("n", "t", "d", ["1", "2", "3", "4"], dots, words))
+    low, half, top = (float(circle.attrib["cy"]) for circle in svg.iter(f"{SVG}circle"))
+    assert low - half == pytest.approx(half - top)
+    assert len([line for line in svg.iter(f"{SVG}line") if line.attrib["class"] == "track"]) == 1

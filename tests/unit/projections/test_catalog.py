@@ -141,3 +141,14 @@ def test_sessions_are_counted_by_their_state() -> None:
     story = Story().task("12").opened("a", "12").opened("b", "12").opened("c", "12").result("a", "waiting", seq=1)
     story.result("b", "done").result("b", "failed", seq=3)
     assert dict(story.catalog().session_states) == {"working": 1, "waiting": 1, "done": 1}
+
+
+def test_tasks_that_a_loop_works_on_or_once_did_are_found_the_newest_first_each_once() -> None:
+    story = many_tasks(4)
+    for session, task, agent in (("a", "1", "ledgerd-loop"), ("b", "3", "codex"), ("c", "4", "ledgerd-loop")):
+        story.opened(session, task, agent=agent)
+    story.opened("again", "1", agent="ledgerd-loop").result("a", "done").requeued("1")
+    assert [task.id for task in catalogs.loops(story.catalog())] == ["4", "1"]
+    assert [task.id for task in catalogs.loops(story.catalog(), after="4")] == ["1"]
+    with pytest.raises(KeyError):
+        catalogs.loops(story.catalog(), after="none")

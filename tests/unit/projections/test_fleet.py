@@ -58,6 +58,16 @@ def test_a_working_session_that_says_nothing_for_long_is_silent() -> None:
     assert [one["session_id"] for one in view(story)["silent"]] == ["a", "b"]
 
 
+def test_a_loop_rests_between_its_rounds_and_counts_as_one_agent_while_its_agents_say_something() -> None:
+    story = Story().task("12").opened("loop", "12", agent="ledgerd-loop")
+    story.opened("loop-agents", "12", agent="ledgerd-loop-agents", parent_session_id="loop")
+    [resting] = view(story, {"loop": NOW - 60 * MINUTE_NS, "loop-agents": NOW - 59 * MINUTE_NS})["saddles"]
+    assert (resting["working"], resting["sessions"]) == (0, 2)
+    assert view(story)["silent"] == []
+    [busy] = view(story, {"loop": NOW - 60 * MINUTE_NS, "loop-agents": NOW - MINUTE_NS})["saddles"]
+    assert busy["working"] == 1
+
+
 def test_saddles_are_known_by_heartbeats_and_by_their_sessions() -> None:
     story = Story().task("12").opened("a", "12", saddle="anvil").opened("b", "12", saddle="anvil")
     story.task("13").opened("c", "13", saddle="forge").result("c", "waiting", seq=1)
