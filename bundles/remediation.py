@@ -28,10 +28,11 @@ PROJECTS = ("api", "web", "infra")
 LEASE_S = 1.0
 TURN_S = 60.0
 POLL_S = 0.02
+ASK_S = 0.1  # between two looks at the whole run, each of which costs the server something
 WAIT_S_MAX = 60.0
 STOP_S_MAX = 15.0
 
-LOSING = Link(cut_share=0.04)
+LOSING = Link(cut_share=0.02)
 
 _PACKAGES = Path(__file__).resolve().parents[1]
 _ROUTE = "/api/resource-remediation"
@@ -160,18 +161,18 @@ class _Host:
         (self._folder / f"{name}.go").touch()
 
     def wait_until(self, what: str, holds: Callable[[dict[str, Any]], bool]) -> None:
-        self._wait(what, lambda: holds(self._scenario.owner.get(_ROUTE).json))
+        self._wait(what, lambda: holds(self._scenario.owner.get(_ROUTE).json), ASK_S)
 
     def commits(self, name: str) -> list[str]:
         return self._git(name, "log", "--reverse", "--format=%s").splitlines()
 
-    def _wait(self, what: str, holds: Callable[[], bool]) -> None:
+    def _wait(self, what: str, holds: Callable[[], bool], poll_s: float = POLL_S) -> None:
         ends = time.monotonic() + WAIT_S_MAX
         while not holds():
             if time.monotonic() > ends:
                 log = (self._folder / "runner.log").read_text(errors="replace")
                 raise AssertionError(f"{what}: not within {WAIT_S_MAX:.0f} s; the runner said {log[-500:]!r}")
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
 
     def _settings(self) -> str:
         top = {

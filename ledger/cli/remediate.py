@@ -246,7 +246,7 @@ def _read(path: Path) -> Any:
         if path.stat().st_size > PLAN_BYTES_MAX:
             raise InvalidRequest(f"{path} has more than {PLAN_BYTES_MAX} bytes", hint="Write a shorter plan.")
         return msgspec.json.decode(path.read_bytes())
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidRequest(
             f"{path} is no JSON: {error}", hint="`ledgerd remediate schema` says what a plan is."
         ) from error

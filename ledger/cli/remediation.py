@@ -28,6 +28,8 @@ from ledger.daemons.remediation.repositories import Git
 from ledger.daemons.remediation.runner import Runner
 from ledger.daemons.remediation.settings import RemediationSettings, check
 from ledger.daemons.remediation.turns import Agents
+from ledger.errors import InvalidRequest
+from projections.remediation import words
 
 STATES = {"COMPLETED": "done", "APPROVED": "done", "BLOCKED": "failed", "NEEDS_USER": "waiting"}
 
@@ -142,6 +144,12 @@ def _passes(error: ApiError) -> bool:
 
 
 def server_of(settings: RemediationSettings) -> tuple[str, str]:
+    """The URL and the owner's token. Raises InvalidRequest inside a turn of a run, where that token may lie about:
+    an agent that takes it into its head to approve its own step is told whose decision that is."""
+    run_id, _, conversation = os.environ.get("LEDGERD_SESSION", "").partition("/")
+    if conversation and words.RUN_ID.fullmatch(run_id):
+        hint = "Say in your reply what you need of the owner."
+        raise InvalidRequest(f"this is an agent's turn of {run_id}, which its owner alone moves", hint=hint)
     ours = current_settings()
     url, token = server_from_environment()
     return ours.url or url, settings.token or ours.token or token

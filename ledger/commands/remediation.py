@@ -145,6 +145,7 @@ class RemediationCommands:
         return events
 
     def _free_id(self) -> str:
+        """As `words.RUN_ID` has it."""
         bucket = self._store.bucket_of(ROOT)
         while True:
             run_id = f"run-{uuid.uuid4().hex[:12]}"

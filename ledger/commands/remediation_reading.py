@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from ledger.errors import NotFound
+from ledger.errors import InvalidField, NotFound
 from ledger.events.model import END_SEQ, NO_EVENTS
 from ledger.reader import Reader
 from ledger.store.base import Store
@@ -96,6 +96,15 @@ class Runs:
         if entry is None or (owner is not None and entry.owner != owner):
             raise unknown_run(run_id)
         return entry
+
+    async def refuse_unconditional(self, session_id: str) -> None:
+        """A run is moved by its owner's decisions, and by a runner that has read all of it. Whatever reaches its
+        session in another way, such as what an agent puts into its runner's outbox, is refused: raises
+        InvalidField."""
+        if words.RUN_ID.fullmatch(session_id) and (await self.register()).entry(session_id) is not None:
+            detail = f"is missing: {session_id} is a supervised run, to which nothing is appended unseen"
+            hint = "Runs are resumed, approved or cancelled by their owner: /api/resource-remediation."
+            raise InvalidField("expected_seq", detail, code="expected_seq_required", hint=hint)
 
     async def _folded(self, run_id: str) -> Run:
         run = self._kept.get(run_id, Run())

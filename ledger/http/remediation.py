@@ -15,17 +15,21 @@ from ledger.events.wire import ApproveIn
 from ledger.http.auth import OWNER, Caller, require
 from ledger.http.services import Services, as_json, services
 from projections.remediation.plan import Configuration
+from projections.remediation.state import Run
 from projections.remediation.views import detail, not_started
 
 Json = dict[str, Any]
 
 
 async def current_run(request: Request) -> Response:
-    """The run that is active, else the caller's newest, and what is configured."""
+    """The run that is active, else the caller's newest, and what is configured; with `?brief=true` no more than
+    where that run stands, for those who ask often."""
     at = services(request)
     caller = await at.access.caller(request)
     require(caller, OWNER)
     standing = await at.runs.current(caller.name)
+    if request.query_params.get("brief") == "true":
+        return as_json(brief(standing))
     configuration = (await at.runs.register()).configuration
     told = not_started() if standing is None else run_json(standing)
     return as_json({**told, "configuration": None if configuration is None else msgspec.to_builtins(configuration)})
@@ -68,6 +72,13 @@ async def configure_remediation(request: Request) -> Response:
     configuration = decode_body(body, Configuration)
     new = await at.remediation.configure(configuration, caller.name)
     return as_json({"configuration": msgspec.to_builtins(configuration), "new": new})
+
+
+def brief(standing: Standing | None) -> Json:
+    """The first lines of `run_json`."""
+    run = Run() if standing is None else standing.run
+    told = {"run_id": run.id or None, "status": run.status, "stage": run.stage}
+    return {**told, "active": standing is not None and standing.active}
 
 
 def run_json(standing: Standing) -> Json:

@@ -89,7 +89,7 @@ def _resumed(run: Run, by: str, revised: Sequence[Step] | None, first: list[Fact
         decided.append(facts.repair_resolved(run.repair.number, by))
     decided += facts.run_resumed(stage, step_id, by, revised)
     run = after(run, decided)
-    note = "" if granted is None else f"The owner has approved: {granted}"
+    note = "" if granted is None else prompts.quoted("The owner has approved", granted)
     progress = run.progress(step_id) or run.step
     if stage == words.PLAN_REVIEW:
         decided.append(enqueuing.plan_review(run, note=note))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-AGENT_NAME = "ledgerd-remediation"  # `agent` of a run's session: what the server finds runs by
+import re
+
+from projections import daemons
+
+AGENT_NAME = daemons.REMEDIATION  # `agent` of a run's session: what the server finds runs by
 STREAM = "@remediation"  # the ledger's own stream: which run is active, and how remediation is configured
+RUN_ID = re.compile(r"run-[0-9a-f]{12}")  # as the server makes them; that of the run's task and session, too
 
 # Run status
 NOT_STARTED, RUNNING, BLOCKED, COMPLETED = "NOT_STARTED", "RUNNING", "BLOCKED", "COMPLETED"

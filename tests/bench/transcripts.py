@@ -49,7 +49,7 @@ def run(folder: Path, progress: Callable[[str], None]) -> Report:
         [row(name, samples[name]) for name in (PARSED, READ, CLEANED, BROUGHT)],
         [
             ratio("read / parsed", samples[READ], samples[PARSED], aim=1 / 3),
-            ratio("read and redacted / parsed", samples[CLEANED], samples[PARSED]),
+            ratio("read and redacted / parsed", samples[CLEANED], samples[PARSED], aim=1 / 3),
             ratio("brought / parsed", samples[BROUGHT], samples[PARSED]),
         ],
     )

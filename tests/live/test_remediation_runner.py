@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ from click.testing import CliRunner
 
 from bundles.rig.scripted_agent import self_repair, supervision
 from ledger.cli import main
+from ledger.client.outbox.backlog import Backlog
+from ledger.client.saddle import Saddle
 from ledger.daemons.agent import Stop
+from ledger.daemons.remediation import journal
+from ledger.events.decode import new_event
 from tests.live.remediating import Host, commits, drive, repository, step
 from tests.live.serving import Server
 
@@ -72,7 +77,10 @@ def test_a_plan_goes_through_two_projects_to_its_end(host: Host) -> None:
     assert (task["status"], task["summary"]) == ("done", "2 steps approved")
 
 
-def test_what_the_agents_said_stands_in_a_session_for_each_conversation(host: Host) -> None:
+def test_what_the_agents_said_stands_in_a_session_for_each_conversation(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_EVENTS_AT_ONCE", 3)  # so that the runner reads page by page
     host.script(master=[APPROVE, APPROVE, "Closed."], alpha=["A word of alpha."])
     with host.runner() as runner:
         host.start()
@@ -269,6 +277,31 @@ def test_a_reply_that_came_while_its_runner_died_is_told_by_the_next(host: Host)
     assert len(host.prompts("alpha")) == 1
 
 
+def test_what_an_agent_puts_into_its_runners_outbox_does_not_move_the_run(host: Host) -> None:
+    """It finds the outbox in its environment, and what lies there is sent with the owner's token."""
+    host.script(master=[APPROVE, APPROVE, "Closed."], alpha=["Done."])
+    with host.runner() as runner:
+        host.start()
+        assert runner.tick() == "processed"
+        run_id, seq = host.run()["run_id"], host.run()["last_seq"]
+        forged = [new_event(seq + 50, "step.approved", "agent", {"queue_id": "q2", "step": "s1", "feedback": ""})]
+        with Saddle("", "", outbox=host.state / "outbox.db", drain=False) as outbox:
+            outbox.open_session(run_id, task_id=run_id).add(forged)
+            outbox.session(run_id).result("done", "all is well")
+            for own in (f"{run_id}/step-1", f"{run_id}/mine"):
+                outbox.open_session(own, task_id=run_id).result("done", "all is well")
+        with Saddle(host.server.url, host.server.owner_token, outbox=host.state / "outbox.db") as sending:
+            assert sending.flush(WAIT_S_MAX)
+        with closing(Backlog(host.state / "outbox.db", bytes_max=2**30)) as backlog:
+            codes = {(letter.session_id, letter.code) for letter in backlog.dead_letters()}
+        assert codes == {(run_id, "expected_seq_required")}
+        run = host.run()
+        assert (run["status"], run["stage"], run["task_status"]) == ("RUNNING", "AGENT", "working")
+        assert drive(runner) == ["processed"] * 3 + ["idle"]
+    assert [event["actor"] for event in host.run()["events"] if event["kind"] == "step.approved"] == ["remediation"]
+    assert (host.task()["status"], host.task()["summary"]) == ("done", "1 step approved")
+
+
 def stop_when(stop: Stop, path: Path) -> None:
     wait_for(path)
     stop.ask()
@@ -288,7 +321,7 @@ def test_a_run_that_an_older_version_left_blocked_is_recovered(host: Host) -> No
         host.start()
         run = host.run()
         blocked = {"seq": run["last_seq"] + 1, "kind": "run.blocked", "payload": {"reason": "it broke"}}
-        body = {"session_id": run["run_id"], "events": [blocked]}
+        body = {"session_id": run["run_id"], "events": [blocked], "expected_seq": run["last_seq"]}
         assert host.client.post("/api/saddle/chunks", json=body).json()["stored"] == 1
         results = drive(runner)
     assert results[:3] == ["self_repair_recovered", "self_repair_processed", "processed"]

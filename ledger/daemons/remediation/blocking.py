@@ -99,7 +99,7 @@ def _prompt_after_repair(
     run: Run, stage: str, step_id: str | None, why: str, said: verdicts.RepairVerdict, diff: str
 ) -> Fact:
     progress = run.progress(step_id)
-    note = f"A repair has mended the tool: {said.feedback}" if said.feedback else ""
+    note = prompts.quoted("A repair has mended the tool", said.feedback) if said.feedback else ""
     if stage == words.PLAN_REVIEW:
         return enqueuing.plan_review(run, note=note)
     if stage == words.FINAL_REVIEW or progress is None:

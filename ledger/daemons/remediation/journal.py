@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ledger.client.api import Api, ApiError
 from ledger.errors import StreamMoved
 from ledger.events.decode import new_event
-from ledger.events.kinds import TERMINAL_STATES
 from ledger.events.model import Recorded, task_root
 from ledger.events.times import parse_instant
 from projections.remediation.facts import Fact
@@ -23,10 +22,10 @@ class Journal(Protocol):
         """The run that is active, None where there is none."""
 
     def is_over(self, run_id: str) -> bool:
-        """Whether the run's task has ended: of itself, or because somebody cancelled it."""
+        """Whether the run has ended: of itself, or because somebody cancelled its task."""
 
-    def read(self, run_id: str, after_seq: int) -> list[Recorded]:
-        """What stands behind `after_seq`, in seq order; empty at the end."""
+    def read(self, run_id: str, after_seq: int) -> Iterable[Recorded]:
+        """All that stands behind `after_seq`, in seq order."""
 
     def append(self, run_id: str, facts: Sequence[Fact], expected_seq: int) -> None:
         """Appends them together, if `expected_seq` is the last seq still; else raises StreamMoved."""
@@ -39,16 +38,23 @@ class ServerJournal:
         self._api = api
 
     def active_run(self) -> str | None:
-        standing = self._api.remediation()
+        standing = self._api.remediation(brief=True)
         return str(standing["run_id"]) if standing.get("active") is True else None
 
     def is_over(self, run_id: str) -> bool:
-        task = self._api.task(run_id)
-        return task["attempt"] > 1 or task["status"] in TERMINAL_STATES
+        try:
+            return self.active_run() != run_id
+        except ApiError as error:
+            if error.code != "unknown_run":
+                raise
+            return True  # the one that is active is another owner's, so ours is not
 
-    def read(self, run_id: str, after_seq: int) -> list[Recorded]:
-        page = self._api.session_events(run_id, **{"from": after_seq + 1, "limit": _EVENTS_AT_ONCE})
-        return [recorded_of(event) for event in page["events"]]
+    def read(self, run_id: str, after_seq: int) -> Iterator[Recorded]:
+        following: int | None = after_seq + 1
+        while following is not None:
+            page = self._api.session_events(run_id, **{"from": following, "limit": _EVENTS_AT_ONCE})
+            yield from map(recorded_of, page["events"])
+            following = page["next"]
 
     def append(self, run_id: str, facts: Sequence[Fact], expected_seq: int) -> None:
         events = [

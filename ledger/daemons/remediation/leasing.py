@@ -74,8 +74,7 @@ class Keeping:
                     return
 
     def _look(self, journal: Journal) -> None:
-        while events := journal.read(self._run.id, self._run.last_seq):
-            self._run = fold(RUN, self._run, events)
+        self._run = fold(RUN, self._run, journal.read(self._run.id, self._run.last_seq))
         taken = held_by_another(self._run, self._lease.runner, self._lease.clock())
         if taken or self._run.active != self._queue_id or journal.is_over(self._run.id):
             self.lost.set()

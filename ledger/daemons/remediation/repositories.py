@@ -1,21 +1,39 @@
 """What git says of a project: where it stands, and what was changed since.
 
-An agent can write the repository's configuration, so no hook, file system monitor or external diff of it is run.
+An agent can write the repository's configuration, so no hook, file system monitor, external diff or filter of it is
+run, nothing is fetched, and git is given none of our variables.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 from typing import Protocol
 
 DIFF_CHARS_MAX = 60_000
 NEW_FILE_CHARS_MAX = 8_000
 NEW_FILES_MAX = 50
+OUTPUT_BYTES_MAX = 2**20  # of any answer: a repository may hold more than there is memory
 TIME_S_MAX = 60.0
 
 _UNTOUCHED = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_ALONE = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "none",  # a missing object would be fetched, by a program of the configuration's choice
+    "LC_ALL": "C",
+}
+_DIFF = (
+    "diff",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=dirty",
+    "--submodule=short",
+    "--stat",
+    "--patch",
+)
 
 
 class Repositories(Protocol):
@@ -34,7 +52,7 @@ class Git:
         return None if done is None else done.decode(errors="replace").strip() or None
 
     def diff(self, folder: Path, since: str) -> str:
-        changed = _git(folder, "diff", "--no-ext-diff", "--no-textconv", "--stat", "--patch", since, "--")
+        changed = _git(folder, *_DIFF, since, "--", **_without_filters(folder))
         if changed is None:
             return "(git could not say what was changed)"
         text = changed.decode(errors="replace")
@@ -62,21 +80,43 @@ def _new_file(folder: Path, name: str) -> str:
 
 
 def _bounded(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else f"{text[:chars_max]}\n… ({len(text) - chars_max} more characters)"
+    return text if len(text) <= chars_max else f"{text[:chars_max]}\n… (the rest is left out)"
 
 
-def _git(folder: Path, *words: str) -> bytes | None:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+def _without_filters(folder: Path) -> dict[str, str]:
+    """Variables that take every filter out of the repository's configuration: a diff would pass contents through it.
+    As variables, since a name may hold what `-c` would split it at."""
+    found = _git(folder, "config", "--null", "--name-only", "--get-regexp", r"^filter\.") or b""
+    names = [os.fsdecode(name) for name in dict.fromkeys(found.split(b"\0")) if name]
+    variables = {"GIT_CONFIG_COUNT": str(len(names))}
+    for number, name in enumerate(names):
+        off = "false" if name.endswith(".required") else ""
+        variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": off}
+    return variables
+
+
+def _git(folder: Path, *words: str, **variables: str) -> bytes | None:
+    """The first OUTPUT_BYTES_MAX of what it printed; None where it failed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEDGERD_"))}
     try:
-        done = subprocess.run(  # noqa: S603 — the words are ours
+        process = subprocess.Popen(  # noqa: S603 — the words are ours
             ["git", *_UNTOUCHED, *words],  # noqa: S607 — whichever git the person uses
             cwd=folder,
-            env={**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+            env={**kept, **_ALONE, **variables},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIME_S_MAX,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, ValueError):  # ValueError: a NUL in a name
         return None
-    return done.stdout if done.returncode == 0 else None
+    late = threading.Timer(TIME_S_MAX, process.kill)
+    late.start()
+    try:
+        with process:
+            printed = b"" if process.stdout is None else process.stdout.read(OUTPUT_BYTES_MAX)
+            is_cut = len(printed) == OUTPUT_BYTES_MAX
+            if is_cut:
+                process.kill()
+    finally:
+        late.cancel()
+    return printed if is_cut or process.returncode == 0 else None

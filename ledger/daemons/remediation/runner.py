@@ -31,6 +31,7 @@ from projections.remediation.facts import Fact
 from projections.remediation.state import Prompt, Reply, Run
 
 ERROR_CHARS_MAX = 4_000
+NO_COMMIT = "(the project had no commit when the step began: git cannot say what was changed since)"
 _TRIES = 20
 _UNUSABLE = (400, 413, 422)  # the server will never take it: asking again would be no use
 
@@ -187,8 +188,10 @@ class Runner:
 
     def _diff(self) -> str:
         progress = self.run.step
-        if progress is None or progress.commit is None:
+        if progress is None:
             return ""
+        if progress.commit is None:
+            return NO_COMMIT
         return redact(self._repositories.diff(self._workers.folder(progress.project), progress.commit))
 
     def _next(self) -> Next:
@@ -206,8 +209,7 @@ class Runner:
             if run_id is None:
                 return
             self.run = Run(id=run_id)
-        while events := self._journal.read(self.run.id, self.run.last_seq):
-            self.run = fold(RUN, self.run, events)
+        self.run = fold(RUN, self.run, self._journal.read(self.run.id, self.run.last_seq))
 
     def _append(self, decided: list[Fact]) -> None:
         named = [Fact(one.kind, {**one.payload, "runner": self.name}) for one in decided]

@@ -43,9 +43,10 @@ class Agents:
     def run(self, run: Run, prompt: Prompt, stop: Stopping) -> Reply:
         command = self._settings.agent(prompt.project, reviews=prompt.role == words.MASTER)
         folder = self._folder_of(run)
-        output = folder / f"{prompt.queue_id}.out"
-        with suppress(FileNotFoundError):
-            output.unlink()
+        output, kept = folder / f"{prompt.queue_id}.out", folder / f"{prompt.queue_id}.reply"
+        for path in (output, kept):  # a turn that begins has no reply yet, whoever has put one there
+            with suppress(FileNotFoundError):
+                path.unlink()
         turn = agent.Turn(
             command,
             prompt.text,
@@ -57,7 +58,7 @@ class Agents:
         )
         ended = agent.run_turn(turn, self._session(run, prompt), actor=prompt.role, stop=stop)
         reply = reply_of(_with_output(ended, command, output), run.rules, self._settings.turn_s)
-        self._keep(folder / f"{prompt.queue_id}.reply", reply)
+        self._keep(kept, reply)
         return reply
 
     def left_behind(self, run: Run, prompt: Prompt) -> Reply | None:

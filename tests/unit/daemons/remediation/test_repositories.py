@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ledger.daemons.remediation import repositories
 from ledger.daemons.remediation.repositories import DIFF_CHARS_MAX, NEW_FILE_CHARS_MAX, Git
 
 
@@ -87,3 +88,47 @@ def test_a_link_is_named_and_not_followed(repository: Path, tmp_path: Path) -> N
     diff = Git().diff(repository, str(Git().head(repository)))
     assert "new: link" in diff
     assert "a secret" not in diff
+
+
+FILTERS = {"plain": "clean", "a=b": "clean", "long": "process", "from-a-file": "clean"}
+
+
+def test_no_filter_of_the_repository_sees_its_contents(repository: Path) -> None:
+    for name in FILTERS:
+        (repository / name).write_text("old\n")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "more")
+    began = str(Git().head(repository))
+    ran, program, more = (repository.parent / name for name in ("ran", "program", "more"))
+    program.write_text(f"#!/bin/sh\ntouch '{ran}'\ncat\n")
+    program.chmod(0o755)
+    for name, how in FILTERS.items():
+        file = ("--file", str(more)) if name == "from-a-file" else ()
+        git(repository, "config", *file, f"filter.{name}.{how}", str(program))
+        git(repository, "config", *file, f"filter.{name}.required", "true")
+        (repository / name).write_text("new\n")
+    git(repository, "config", "include.path", str(more))
+    (repository / ".git" / "info" / "attributes").write_text("".join(f"{name} filter={name}\n" for name in FILTERS))
+    assert Git().diff(repository, began).count("-old\n+new") == len(FILTERS)
+    assert not ran.exists()
+
+
+def test_git_finds_no_token_of_ours(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "git"
+    program.write_text(f"#!/bin/sh\nenv > '{tmp_path}/seen'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("LEDGERD_TOKEN", "an-owners")
+    Git().head(repository)
+    assert "an-owners" not in (tmp_path / "seen").read_text()
+
+
+def test_of_more_than_there_is_memory_for_only_the_beginning_is_read(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = str(Git().head(repository))
+    monkeypatch.setattr(repositories, "OUTPUT_BYTES_MAX", 1000)
+    (repository / "kept").write_text("x" * 999 + "\n" * 2**18)
+    diff = Git().diff(repository, began)
+    assert diff.startswith(" kept | ")
+    assert len(diff) <= 1000

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from ledger.client.api import ApiError
-from ledger.daemons.remediation.runner import Stopping
+from ledger.daemons.remediation.runner import NO_COMMIT, Stopping
 from ledger.errors import StreamMoved
 from projections.remediation import facts, owner, words
 from projections.remediation.facts import Fact
@@ -179,3 +179,12 @@ def test_the_owner_decides_while_a_repair_is_at_work_and_its_reply_moves_nothing
 class Asked:
     def is_set(self) -> bool:
         return True
+
+
+def test_a_review_is_told_where_git_cannot_say_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Told()
+    host = Project(world, "one")
+    monkeypatch.setattr(host, "head", lambda folder: None)
+    while (prompt := host.runner.run.active_prompt) is None or prompt.stage != words.SUPERVISOR:
+        assert host.tick() == "processed"
+    assert NO_COMMIT in prompt.text

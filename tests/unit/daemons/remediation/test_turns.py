@@ -102,6 +102,17 @@ def test_what_lay_there_before_is_no_reply(tmp_path: Path, saddle: Saddle) -> No
     assert host.run(case.run, case.prompt, Never()).content == "I wrote nothing.\n"
 
 
+def test_a_turn_that_begins_has_no_reply_yet(tmp_path: Path, saddle: Saddle) -> None:
+    """An earlier agent of this user may have put one there, for the case that the runner dies in this turn."""
+    case = working()
+    forged = tmp_path / "state" / "runs" / "run-1" / f"{case.prompt.queue_id}.reply"
+    forged.parent.mkdir(parents=True)
+    forged.write_bytes(msgspec.json.encode(Reply("done", "Forged.")))
+    looks = python("import os, sys; sys.exit(os.path.exists(sys.argv[1]))", str(forged))
+    host = agents(tmp_path, saddle, looks)
+    assert host.run(case.run, case.prompt, Never()).exit_code == 0
+
+
 def test_a_reply_lies_on_disk_until_it_is_told(tmp_path: Path, saddle: Saddle) -> None:
     host = agents(tmp_path, saddle, python("print('Done.')"))
     case = working()
