@@ -22,9 +22,11 @@ from ledger.events.wire import AskIn, Id, OpenIn, TaskIn
 from ledger.reader import Reader
 from ledger.store.base import Appended, Opening, Store, StreamInfo, Write
 from ledger.store.judging import held_by, same_content, unknown_session
+from projections import daemons
 from projections.catalog import Catalog
-from projections.remediation.words import AGENT_NAME, RUN_ID
 from projections.task import ORDINARY, QUEUED, Task
+
+_LED = ("run-", "loop-")  # how the ids of those tasks begin that a daemon's session leads
 
 
 class SessionCommands:
@@ -45,11 +47,11 @@ class SessionCommands:
         async def opened() -> Appended:
             held = await self._store.stream(session_id)
             if held is not None:
-                fields = await self._of_run(session_id, _again(asked, held, saddle))
+                fields = await self._as_child(session_id, _again(asked, held, saddle))
                 return await self._store.append([_session(session_id, fields, held.root, saddle, write)])
             catalog = await self._reader.catalog()
             task_id, root, before = _task_for(asked, session_id, catalog, saddle)
-            fields = await self._of_run(session_id, msgspec.structs.replace(asked, task_id=task_id, task=None))
+            fields = await self._as_child(session_id, msgspec.structs.replace(asked, task_id=task_id, task=None))
             return await self._store.append([*before, _session(session_id, fields, root, saddle, write)])
 
         async with self._numbering if asked.task is not None and asked.task.id is None else nullcontext():
@@ -87,19 +89,20 @@ class SessionCommands:
                 return False
         return bool(write.events)
 
-    async def _of_run(self, session_id: str, fields: OpenIn) -> OpenIn:
-        """On the task of a supervised run every other session is a child of the run's own, whoever opens it: what it
-        says of itself, such as that it is done, says nothing of the run."""
+    async def _as_child(self, session_id: str, fields: OpenIn) -> OpenIn:
+        """On the task of a loop or of a supervised run, which bears the id of its session, every other session is a
+        child of that one, whoever opens it: what it says of itself, such as that it is done, says nothing of the
+        whole."""
         task_id = str(fields.task_id)
-        if fields.parent_session_id is not None or session_id == task_id or not RUN_ID.fullmatch(task_id):
+        if fields.parent_session_id is not None or session_id == task_id or not task_id.startswith(_LED):
             return fields
         task = (await self._reader.catalog()).work.tasks.get(task_id)
-        run = None if task is None else task.sessions.get(task_id)
-        if task is None or run is None or run.agent != AGENT_NAME:
+        lead = None if task is None else task.sessions.get(task_id)
+        if task is None or lead is None or lead.agent not in (daemons.LOOP, daemons.REMEDIATION):
             return fields
         known = task.sessions.get(session_id)
         attempt = task.attempt.number if known is None else known.attempt
-        return msgspec.structs.replace(fields, parent_session_id=task_id) if attempt == run.attempt else fields
+        return msgspec.structs.replace(fields, parent_session_id=task_id) if attempt == lead.attempt else fields
 
     async def claim(self, asked: AskIn, saddle: str) -> tuple[Task, str] | None:
         """Claims the task that has been queued longest and opens its session; None where nothing is queued.

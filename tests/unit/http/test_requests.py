@@ -90,3 +90,17 @@ async def test_the_page_of_a_loops_task_offers_what_may_be_asked(loop: Desk) -> 
     page = await loop.page("/tasks/1")
     assert 'action="/tasks/1/halt"' in page
     assert 'action="/tasks/1/resume"' not in page
+
+
+async def test_another_session_on_a_loops_task_says_nothing_of_the_loop(loop: Desk) -> None:
+    """The hooks of an agent, for one, say that they report the same as the agents' session, and end with it."""
+    task = {"id": "loop-mend-0123abcd", "title": "Loop mend"}
+    await loop.post("/api/saddle/sessions", session_id=task["id"], task=task, agent="ledgerd-loop")
+    agents = f"{task['id']}-agents"
+    await loop.open(agents, task["id"], parent_session_id=task["id"], agent="ledgerd-loop-agents")
+    await loop.post("/api/saddle/sessions", session_id="hook", same_run_as=agents, agent="claude-code")
+    await loop.result("hook", "done", "the agent has ended")
+    told = await loop.get(f"/api/tasks/{task['id']}")
+    assert told["status"] == "working"
+    [hook] = [one for one in told["sessions"] if one["session_id"] == "hook"]
+    assert hook["parent_session_id"] == task["id"]
