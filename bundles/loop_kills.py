@@ -21,7 +21,7 @@ NAME = "loop_kills"
 TITLE = "a loop's runner is killed at every step, the server away: no round lost, none counted twice, no orphan"
 RESTARTS = False  # it kills by itself
 
-RANDOM_KILLS = 1  # of each loop
+RANDOM_KILLS = 1
 BEFORE_RANDOM_KILL_S_MAX = 1.2
 VERDICT = {"pass": False, "score": 0.5, "reasons": ["Not yet."]}
 UNLIMITED = {"max_iterations": None, "score_plateau_window": 0}
@@ -60,7 +60,10 @@ def run(scenario: Scenario) -> None:
     scenario.server.stop()
     try:
         with ThreadPoolExecutor(len(loops)) as pool:  # each is killed at its share of the steps
-            fates = [pool.submit(_fire, loop, steps[n :: len(loops)], moments) for n, loop in enumerate(loops)]
+            fates = [
+                pool.submit(_fire, loop, steps[n :: len(loops)], moments[n :: len(loops)])
+                for n, loop in enumerate(loops)
+            ]
             for loop, fate in zip(loops, fates, strict=True):
                 _survived(scenario, loop, *fate.result())
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bundles.rig import loop_agent
+from bundles.rig.warm import Run, Warm
 from ledger.client.outbox import Outbox
 from ledger.events.content import payload_object
 from ledger.events.model import Recorded
@@ -22,7 +22,6 @@ WAIT_S_MAX = 30.0
 ROLES = ("implement", "verify", "orchestrate")
 
 _POLL_S = 0.01
-_PACKAGES = Path(__file__).resolve().parents[2]
 
 
 class Project:
@@ -34,8 +33,8 @@ class Project:
         self._url = url
         folder.mkdir(parents=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LEDGERD_")}
-        path = os.pathsep.join(filter(None, [str(_PACKAGES), kept.get("PYTHONPATH")]))
-        self._environment = {**kept, "PYTHONPATH": path, "LEDGERD_TOKEN": token}
+        self._environment = {**kept, "LEDGERD_TOKEN": token}
+        self._warm = Warm(folder, folder.parent / f"runs-in-{folder.name}")
         self._reading = Outbox(self.outbox)  # for as long as it is looked at, again and again
 
     def __enter__(self) -> Project:
@@ -43,33 +42,14 @@ class Project:
 
     def __exit__(self, *_: object) -> None:
         self._reading.close()
+        self._warm.close()
 
     def ledgerd(self, *words: str) -> str:
         """What a command says. Raises AssertionError where it fails."""
-        done = subprocess.run(
-            [sys.executable, "-m", "ledger.cli", *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S_MAX,
-            env=self._with_url(),
-            cwd=self.folder,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise AssertionError(f"ledgerd {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
+        return _said_by(self._run(*words))
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "ledger.cli", "loop", "run", *words, "--json"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self._with_url(),
-            cwd=self.folder,
-        )
+    def start(self, *words: str) -> Run:
+        return self._run("loop", "run", *words, "--json")
 
     def journal(self) -> list[Recorded]:
         """What its outbox has kept, of all its loops."""
@@ -79,8 +59,8 @@ class Project:
         """Sends all that waits. Raises AssertionError where it does not get through."""
         self.ledgerd("outbox", "--outbox", str(self.outbox), "drain", "--wait", f"{WAIT_S_MAX:.0f}")
 
-    def _with_url(self) -> dict[str, str]:
-        return {**self._environment, "LEDGERD_URL": self._url()}
+    def _run(self, *words: str) -> Run:
+        return self._warm.start(words, {**self._environment, "LEDGERD_URL": self._url()})
 
 
 class Loop:
@@ -111,7 +91,7 @@ class Loop:
         (home / "loop.json").write_text(json.dumps({"roles": roles, "harness": {"command": words}, **more}))
         project.ledgerd("loop", "task", name, f"The task of {name}.")
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> Run:
         return self._project.start("--loop", self.name, *words)
 
     def tick(self) -> dict[str, Any]:
@@ -166,32 +146,34 @@ class Loop:
         return text[: text.rfind("\n") + 1].splitlines()
 
 
-def summary_of(process: subprocess.Popen[str]) -> dict[str, Any]:
+def summary_of(runner: Run) -> dict[str, Any]:
     """Waits for the end of a runner, which must be a good one: what its last line says."""
-    try:
-        said, errors = process.communicate(timeout=WAIT_S_MAX)
-    except subprocess.TimeoutExpired:
-        kill(process)
-        raise AssertionError(f"a runner did not end in {WAIT_S_MAX:.0f} s") from None
-    if process.returncode != 0:
-        raise AssertionError(f"a runner ended with {process.returncode}: {errors.strip()}")
-    summary: dict[str, Any] = json.loads(said.splitlines()[-1])
+    summary: dict[str, Any] = json.loads(_said_by(runner).splitlines()[-1])
     return summary
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(runner: Run) -> None:
     """Also one that has ended."""
-    if process.poll() is None:
-        process.kill()
-        process.communicate()
+    runner.signal(signal.SIGKILL)
+    runner.wait(WAIT_S_MAX)
 
 
-def kill_with_guard(process: subprocess.Popen[str], agent: int) -> None:
+def kill_with_guard(runner: Run, agent: int) -> None:
     """Kills a runner and the guard of its agent, so that neither can end what the agent has started."""
     fields = Path(f"/proc/{agent}/stat").read_text().rpartition(")")[2].split()
-    process.send_signal(signal.SIGSTOP)  # so that it does not see the guard go
+    runner.signal(signal.SIGSTOP)  # so that it does not see the guard go
     os.kill(int(fields[1]), signal.SIGKILL)
-    kill(process)
+    kill(runner)
+
+
+def _said_by(run: Run) -> str:
+    """Waits for its end, which must be a good one."""
+    if (exit_code := run.wait(WAIT_S_MAX)) is None:
+        kill(run)
+    if exit_code != 0:
+        ended = f"ended with {exit_code}" if exit_code is not None else f"did not end in {WAIT_S_MAX:.0f} s"
+        raise AssertionError(f"ledgerd {' '.join(run.words)} {ended}: {run.err.read_text().strip()}")
+    return run.out.read_text()
 
 
 def wait_for(what: str, holds: Callable[[], Any]) -> None:

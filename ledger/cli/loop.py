@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ledger.client.saddle import Saddle
     from ledger.daemons.loop.folders import LoopFolder
     from ledger.daemons.loop.ticking import Summary
+    from ledger.errors import LedgerError
 
 OUTBOX_BYTES_MAX = 2**30
 TEMPLATES = ("blank", "dependency-update", "docs", "test-fixing")
@@ -58,7 +59,8 @@ def run(
     """Run a tick, or a daemon that runs one after the other until the loop is halted.
 
     A tick that is skipped says why. An unknown loop is no failure, so that a scheduler stays quiet. A signal ends the
-    agent that runs, and the next tick goes on with the round.
+    agent that runs, and the next tick goes on with the round. A daemon whose first tick went well outlives an error
+    of a later one: it says so, and tries again.
 
     \b
     Example:
@@ -85,6 +87,7 @@ def run(
                 interval_s=interval,
                 attempts_max=max_iterations,
                 told=tell,
+                failed=_tell_error,
             )
 
 
@@ -210,6 +213,12 @@ def _tell_json(summary: Summary) -> None:
     import msgspec
 
     click.echo(safe_json(msgspec.to_builtins(summary)))
+
+
+def _tell_error(error: LedgerError) -> None:
+    from ledger.cli import Failure
+
+    Failure(error).show()
 
 
 def _tell(summary: Summary) -> None:

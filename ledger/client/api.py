@@ -24,6 +24,8 @@ from ledger.errors import InvalidField, LedgerError
 from ledger.events.content import parse_payload
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 Json = dict[str, Any]
@@ -86,6 +88,15 @@ def _token_from_files(store_dir: str | Path | None) -> str:
     return ""
 
 
+def _trust(scheme: str) -> ssl.SSLContext | bool:
+    """Whom to trust. To load whom the system trusts takes longer than all else that a connection begins with, so
+    nobody is where there is no TLS: neither to the server nor to a proxy."""
+    import ssl
+    from urllib.request import getproxies
+
+    return True if scheme == "https" or getproxies() else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 class Api:
     """A connection to one server. Blocking; a context manager; not for use by two threads at once.
 
@@ -129,7 +140,9 @@ class Api:
         self._random = random or Random()  # noqa: S311 — spreads retries
         self._no_answer = httpx.RequestError
         self._not_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=timeout_s, transport=transport, verify=_trust(parts.scheme)
+        )
 
     def __enter__(self) -> Api:
         return self

@@ -114,7 +114,7 @@ class Keeper:
             return events
         cleaned = self._redactor.redact_payloads([one.payload for one in events])
         return [
-            one if payload is one.payload else _with_payload(one, payload)
+            one if payload is one.payload else with_payload(one, payload)
             for one, payload in zip(events, cleaned, strict=True)
         ]
 
@@ -303,7 +303,8 @@ def event(kind: str, actor: str, payload: object, at: int | None = None) -> NewE
     return new_event(NEXT_SEQ, kind, actor, payload, time.time_ns() if at is None else at)
 
 
-def _with_payload(one: NewEvent, payload: bytes) -> NewEvent:
+def with_payload(one: NewEvent, payload: bytes) -> NewEvent:
+    """The same event with another payload."""
     return replace(one, payload=payload, digest=content_digest(one.kind, one.actor, payload))
 
 

@@ -6,7 +6,6 @@ written replaces a file whole, and never follows a link.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path

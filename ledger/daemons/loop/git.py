@@ -1,7 +1,7 @@
 """What the runner asks of git, with as little of what an agent may have configured as can be helped.
 
-An agent can write the repository's configuration. So no hook and no file system monitor of it is run, contents are
-never passed through its filters, and git is given neither the variables that point it elsewhere nor ours.
+An agent can write the repository's configuration. So no hook and no file system monitor of it is run, what is looked
+at is never passed through its filters, and git is given neither the variables that point it elsewhere nor ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from pathlib import Path
 from ledger.errors import InvalidRequest
 
 TIME_S_MAX = 120.0
-_UNTOUCHED = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_UNTOUCHED = tuple(
+    word
+    for setting in (
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "core.quotePath=false",
+        "log.showSignature=false",  # which would run a program
+        "log.diffMerges=separate",  # so that `-m` tells what it should
+    )
+    for word in ("-c", setting)
+)
 
 
 class GitFailed(InvalidRequest):
@@ -110,4 +120,10 @@ def _names(out: bytes) -> list[str]:
 
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEDGERD_"))}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return {
+        **kept,
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }

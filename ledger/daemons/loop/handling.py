@@ -96,24 +96,27 @@ def look(folder: LoopFolder, open_saddle: OpenSaddle) -> Loop:
 
 @contextmanager
 def journal_of(folder: LoopFolder, open_saddle: OpenSaddle) -> Iterator[Journal]:
-    """The loop's journal, made where there is a loop.json and no more. Raises NotFound, InvalidLoop, Conflict."""
+    """The loop's journal, made where there is a loop.json and no more. A loop that is known already can be halted
+    and looked at whatever stands in its loop.json by now. Raises NotFound, InvalidLoop, Conflict."""
     if not folder.is_there:
         raise NotFound(
             f"there is no loop {folder.name!r} in {folder.project}",
             code="unknown_loop",
             hint=f"`ledgerd loop init {folder.name}` makes one; --project names another folder.",
         )
-    setup = read_setup(folder)
+    if not folder.outbox.exists():
+        read_setup(folder)  # so that one that cannot be read leaves nothing behind
     folder.make()
     with open_saddle() as saddle:
         journal = open_journal(saddle, folder)
         if journal is None:
+            setup = read_setup(folder)
             with tick_lock(folder.lock) as taken:
                 journal = open_journal(saddle, folder, setup.config if taken else None)
         if journal is None:
             raise Conflict("the loop is being run for the first time right now", hint="Try again in a moment.")
         if not journal.loop.config_digest:
-            record_setup(journal, setup)
+            record_setup(journal, read_setup(folder))
         yield journal
 
 

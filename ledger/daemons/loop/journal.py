@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ledger.client.outbox import NEXT_SEQ
+from ledger.client.redaction import redact_payload
 from ledger.client.saddle import Saddle, Session
+from ledger.daemons.agent.outputs import with_payload
 from ledger.daemons.loop.config import LoopConfig
 from ledger.daemons.loop.deciding import Halt
 from ledger.daemons.loop.folders import LoopFolder
@@ -22,13 +24,14 @@ from ledger.errors import StorageError, StreamMoved
 from ledger.events import kinds
 from ledger.events.content import payload_object
 from ledger.events.decode import new_event
-from ledger.events.model import END_SEQ, Recorded
+from ledger.events.model import END_SEQ, NewEvent, Recorded
 from projections.fold import fold
 from projections.loop import LOOPS
-from projections.loop_state import AGENT, HALTED, ITS_AGENTS, RESUMED, Loop, Loops
+from projections.loop_state import AGENT, HALTED, ITS_AGENTS, RESUMED, TASK_SET, TICK_STARTED, Loop, Loops
 
 ACTOR = "loop"
 RACES_MAX = 100
+_KEPT_AS_IT_IS = (TASK_SET, TICK_STARTED)  # which agents are told, or digests that are compared with
 
 New = tuple[str, dict[str, Any]]  # an event to be: kind and payload
 Decide = Callable[[Loop], Sequence[New]]
@@ -70,9 +73,7 @@ class Journal:
         """Appends what `decide` makes of the loop as it stands, whole or not at all; False if that is nothing. It is
         asked again where somebody else was faster."""
         for _ in range(RACES_MAX):
-            events = [
-                new_event(NEXT_SEQ, kind, ACTOR, payload, time.time_ns()) for kind, payload in decide(self.loop)
-            ]
+            events = [_event(kind, payload) for kind, payload in decide(self.loop)]
             if not events:
                 return False
             try:
@@ -143,6 +144,12 @@ def halted(halt: Halt, **more: Any) -> list[New]:
 
 def resumed(**more: Any) -> list[New]:
     return [(RESUMED, _given(more)), (kinds.RESULT, {"state": kinds.WORKING, "summary": "resumed"})]
+
+
+def _event(kind: str, payload: dict[str, Any]) -> NewEvent:
+    """Without the secrets that an agent, a gate or loop.json may have said."""
+    event = new_event(NEXT_SEQ, kind, ACTOR, payload, time.time_ns())
+    return event if kind in _KEPT_AS_IT_IS else with_payload(event, redact_payload(event.payload))
 
 
 def _find(saddle: Saddle, name: str) -> str | None:

@@ -18,15 +18,18 @@ from ledger.daemons.loop.snapshots import content_of
 
 INSTRUCTIONS = (
     "AGENTS.md",
+    "AGENTS.override.md",
     "CLAUDE.md",
     "CLAUDE.local.md",
     "GEMINI.md",
     ".mcp.json",
+    ".claude/CLAUDE.md",
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".codex/config.toml",
     ".gemini/settings.json",
     "opencode.json",
+    "opencode.jsonc",
 )
 
 

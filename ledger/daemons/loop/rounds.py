@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ledger.client.redaction import redact
 from ledger.daemons.agent import Limits, Reply, Stopping, Turn, run_turn
 from ledger.daemons.loop import working
 from ledger.daemons.loop.config import Setup
@@ -141,7 +142,7 @@ class RoundOf:
         if reply.interrupted is not None:
             return self._interrupted(one, role, seconds)
         with suppress(StorageError):  # it is for people only
-            write_whole(self._folder.reply(one.tick, role), reply.text[:REPLY_CHARS_KEPT])
+            write_whole(self._folder.reply(one.tick, role), redact(reply.text[:REPLY_CHARS_KEPT]))
         output = self._folder.output(one.tick, role)
         payload: dict[str, Any] = {
             "tick": one.tick,

@@ -46,7 +46,7 @@ def take(folder: Path) -> Snapshot:
     """Raises InvalidLoop where there is too much to look at, and GitFailed."""
     if git.top_of(folder) is None:
         return Snapshot(_contents(folder, _walked(folder)))
-    files = _contents(folder, [name for name in git.listed(folder) if not _is_ours(name)])
+    files = _contents(folder, (name for name in _listed(folder) if not _is_ours(name)))
     for path in git.config_files(folder):
         files[f".git/{path.parent.name}/{path.name}" if path.name != "config" else ".git/config"] = _content(path)[0]
     return Snapshot(files, git.head(folder), True)
@@ -73,6 +73,20 @@ def _is_ours(name: str) -> bool:
     return name == HOME or name.startswith(f"{HOME}/")
 
 
+def _listed(folder: Path) -> Iterator[str]:
+    """What git lists, and with it what it lists of the repositories inside: it names no more of those than their
+    folder."""
+    inside = [""]
+    while inside:
+        place = inside.pop()
+        for name in git.listed(folder / place):
+            path = os.path.normpath(os.path.join(place, name))
+            is_folder = not (folder / path).is_symlink() and (folder / path).is_dir()
+            if is_folder and (folder / path / ".git").exists() and not _is_ours(path):
+                inside.append(path)
+            yield path
+
+
 def _walked(folder: Path) -> Iterator[str]:
     for at, folders, names in os.walk(folder):
         if Path(at) == folder:
@@ -82,7 +96,7 @@ def _walked(folder: Path) -> Iterator[str]:
             yield os.path.relpath(os.path.join(at, name), folder)
 
 
-def _contents(folder: Path, names: Iterator[str] | list[str]) -> dict[str, str]:
+def _contents(folder: Path, names: Iterator[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     total = 0
     for name in names:

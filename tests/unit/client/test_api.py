@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import sys
 from email.utils import formatdate
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 import zstandard
 
-from ledger.client.api import Api, ApiError, server_from_environment
+from ledger.client.api import Api, ApiError, _trust, server_from_environment
 from ledger.client.retries import BACKOFF_MAX_S, RETRY_AFTER_MAX_S, backoff_s, retry_after_s
 from ledger.errors import InvalidField, LedgerError
 
@@ -280,3 +281,16 @@ def test_an_error_says_how_long_to_wait_and_whether_anything_listens() -> None:
     with Server(httpx.ConnectError("refused")).api() as api, pytest.raises(ApiError) as caught:
         api.push("s", [])
     assert (caught.value.retry_after_s, caught.value.connected) == (None, False)
+
+
+def test_without_tls_nobody_is_trusted_and_with_it_whom_the_system_trusts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a proxy may be spoken to over TLS."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    nobody = _trust("http")
+    assert isinstance(nobody, ssl.SSLContext)
+    assert (nobody.verify_mode, nobody.check_hostname, nobody.get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])
+    assert _trust("https") is True
+    monkeypatch.setenv("HTTP_PROXY", "https://proxy.test")
+    assert _trust("http") is True

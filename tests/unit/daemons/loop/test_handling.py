@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ledger.daemons.loop import handling
-from ledger.daemons.loop.folders import LoopFolder
+from ledger.daemons.loop.folders import InvalidLoop, LoopFolder
 from ledger.errors import Conflict, InvalidField, NotFound
 from tests.unit.daemons.loop.bench import FAIL, Bench
 
@@ -54,6 +54,20 @@ def test_a_loop_that_is_not_there_is_said_to_be_missing_and_not_made(bench: Benc
         with pytest.raises(NotFound, match="no loop 'nosuch'"):
             handle(folder, bench.saddle)
     assert not folder.home.exists()
+
+
+def test_a_loop_whose_loop_json_is_broken_can_be_halted_and_looked_at(bench: Bench) -> None:
+    bench.task()
+    bench.folder.config.write_text("{")
+    assert handling.halt(bench.folder, bench.saddle)
+    assert handling.look(bench.folder, bench.saddle).halt is not None
+
+
+def test_a_loop_that_cannot_be_read_leaves_nothing_behind(bench: Bench) -> None:
+    bench.folder.config.write_text("{")
+    with pytest.raises(InvalidLoop, match="no JSON"):
+        handling.halt(bench.folder, bench.saddle)
+    assert not bench.folder.outbox.exists()
 
 
 @pytest.mark.parametrize("task", ["", " \n", "x" * (handling.TASK_CHARS_MAX + 1)])

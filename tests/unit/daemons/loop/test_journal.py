@@ -38,6 +38,20 @@ def test_loops_with_names_alike_are_told_apart(bench: Bench) -> None:
         assert len(set(ids)) == 4
 
 
+def test_secrets_that_an_agent_said_are_neither_in_the_journal_nor_in_its_reply(
+    bench: Bench,
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    bench.configure(description=f"password={secret}", roles={"verify": {"prompt": "verify.md"}}).task()
+    bench.agent("verify", f'echo "{{\\"pass\\": false, \\"reasons\\": [\\"saw {secret}\\"]}}"').tick()
+    bench.agent("verify", f"echo 'Authorization: Bearer {secret}' >&2; exit 1").tick()
+    assert "[REDACTED]" in bench.folder.reply(1, "verify").read_text()
+    kept = bench.events()
+    assert [kind for kind, _ in kept[-2:]] == ["loop.halted", "result"]
+    assert secret not in repr(kept)
+    assert repr(kept).count("[REDACTED]") == 6  # config, twice a verdict, a problem, a halt and its result
+
+
 def test_one_who_was_overtaken_decides_again(bench: Bench) -> None:
     with bench.saddle() as one, bench.saddle() as other:
         slow, fast = opened(bench, one), opened(bench, other)

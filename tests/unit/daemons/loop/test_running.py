@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ledger.daemons.agent import Stop
-from ledger.daemons.loop.running import run_daemon
+from ledger.daemons.loop.running import AFTER_ERROR_S_MIN, run_daemon
 from ledger.daemons.loop.ticking import Summary
+from ledger.errors import LedgerError, StorageError
 from tests.unit.daemons.loop.bench import Bench
 
 SKIPPED = Summary("l", True, False, "locked", 0, None)
@@ -30,9 +31,16 @@ class Sleeper(Stop):
         return self.is_set()
 
 
-def ticks(*summaries: Summary) -> Callable[[], Summary]:
-    left: Iterator[Summary] = iter(summaries)
-    return lambda: next(left)
+def ticks(*outcomes: Summary | LedgerError) -> Callable[[], Summary]:
+    left = iter(outcomes)
+
+    def tick() -> Summary:
+        outcome = next(left)
+        if isinstance(outcome, LedgerError):
+            raise outcome
+        return outcome
+
+    return tick
 
 
 @pytest.fixture
@@ -64,6 +72,30 @@ def test_the_interval_is_the_files_unless_it_is_given_and_is_read_each_time(benc
 
     run_daemon(bench.folder, tick, stop, attempts_max=3)
     assert stop.pauses == [11, 0.5]
+
+
+def test_an_error_ends_it_at_its_first_tick_and_later_is_told_and_outlived(bench: Bench, stop: Sleeper) -> None:
+    full, told = StorageError("the disk is full"), list[LedgerError]()
+    with pytest.raises(StorageError):
+        run_daemon(bench.folder, ticks(full, DONE), stop)
+    done = run_daemon(bench.folder, ticks(DONE, full, full, HALTED), stop, interval_s=0, failed=told.append)
+    assert (done, told) == (HALTED, [full, full])
+    assert stop.pauses == [0, AFTER_ERROR_S_MIN, AFTER_ERROR_S_MIN]
+
+
+def test_the_error_of_the_last_attempt_is_its_own(bench: Bench, stop: Sleeper) -> None:
+    with pytest.raises(StorageError):
+        run_daemon(bench.folder, ticks(DONE, StorageError("full")), stop, interval_s=0, attempts_max=2)
+
+
+def test_a_loop_json_that_is_broken_between_ticks_is_waited_for(bench: Bench, stop: Sleeper) -> None:
+    def tick() -> Summary:
+        bench.folder.config.write_text("{")
+        return HALTED if stop.pauses else DONE
+
+    told: list[LedgerError] = []
+    assert run_daemon(bench.folder, tick, stop, failed=told.append) == HALTED
+    assert [error.code for error in told] == ["invalid_loop"]
 
 
 def test_a_loop_that_is_gone_ends_it(bench: Bench, stop: Sleeper) -> None:

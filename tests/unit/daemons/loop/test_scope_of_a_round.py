@@ -42,6 +42,14 @@ def test_what_a_round_touched_outside_of_its_scope_halts_the_loop_and_is_named(
     assert outside(names, ["src/"]) == named
 
 
+def test_what_a_round_touched_in_a_repository_inside_is_named_too(bench: Bench) -> None:
+    bench.repository().sh("git init -q lib && echo b > lib/b.py && cd lib && git init -q deep && echo c > deep/c.py")
+    before = take(bench.project)
+    bench.sh("echo x >> lib/b.py; echo x >> lib/deep/c.py; ln -s / lib/root")
+    names = touched(bench.project, before, take(bench.project))
+    assert outside(names, ["src/"]) == ["lib/b.py", "lib/deep/c.py", "lib/root"]
+
+
 def test_a_round_that_leaves_its_scope_halts_before_the_verifier_runs(bench: Bench) -> None:
     bench.repository().configure(blast_radius={"file_scope": ["src/"]}).task()
     bench.agent("implement", "echo x >> README.md; echo x >> src/a.py")

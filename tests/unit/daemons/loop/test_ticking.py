@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ledger.daemons.agent import Stop
 from ledger.daemons.loop import handling
 from ledger.daemons.loop.folders import InvalidLoop
 from ledger.daemons.loop.locking import tick_lock
 from ledger.daemons.loop.ticking import Summary
+from ledger.daemons.loop.views import write_views
 from ledger.daemons.loop.watching import Watch
 from ledger.errors import Forbidden
 from projections.loop_brakes import cost_usd
@@ -286,6 +291,41 @@ def test_a_runner_that_is_overtaken_at_the_very_last_claims_nothing(
     monkeypatch.setattr(Watch, "changed", overtaken)
     assert bench.tick() == Summary("l", True, False, "superseded", 0, None)
     assert bench.events("verdict", "tick.completed") == []
+
+
+def test_pipes_in_the_place_of_the_runners_files_hold_nothing_up(bench: Bench) -> None:
+    """Whoever opens a pipe waits for somebody at its other end."""
+    outputs = bench.folder.outputs
+    bench.task().agent(
+        "implement",
+        f"cd {outputs}; mkfifo left.running tick1-verify-prompt.md tick1-verify-prompt.md.running;"
+        f" cd {bench.folder.ledgerd}; rm .gitignore; mkfifo .gitignore",
+    )
+    summaries: list[Summary] = []
+    ticking = threading.Thread(target=lambda: summaries.extend(bench.tick() for _ in range(2)), daemon=True)
+    ticking.start()
+    ticking.join(20)
+    assert [one.reason for one in summaries] == [None, None]
+    assert (bench.folder.ledgerd / ".gitignore").is_file()
+
+
+def test_a_pipe_in_the_place_of_what_a_killed_round_began_with_is_tampering(bench: Bench) -> None:
+    bench.repository().configure(blast_radius={"file_scope": ["src/"]}).task()
+    with bench.while_it_runs("implement", bench.stop.ask, then="exec sleep 60"):
+        assert bench.tick().reason == "interrupted"
+    bench.stop = Stop()
+    bench.folder.base(1).unlink()
+    os.mkfifo(bench.folder.base(1))
+    assert bench.tick().reason == "verifier_changed"
+
+
+def test_a_person_and_the_runner_write_the_views_at_once(bench: Bench) -> None:
+    loop = bench.task().loop
+    others = [replace(loop, current_task="x" * n) for n in range(100)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda one: write_views(bench.folder, one), others)) == [None] * 100
+    assert set(bench.state()["current_task"]) <= {"x"}
+    assert not list(bench.folder.home.glob(".state*.new"))
 
 
 @pytest.mark.parametrize("role", ["implement", "verify", "orchestrate"])

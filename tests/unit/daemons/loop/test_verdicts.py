@@ -55,6 +55,11 @@ def test_what_is_not_beyond_doubt_is_no_verdict(text: str, why: str) -> None:
         read_verdict(text)
 
 
+def test_only_a_line_feed_ends_a_line() -> None:
+    reason = "a\u2028b\u2029c\x85d"
+    assert read_verdict(f'```json\r\n{{"pass": false, "reasons": ["{reason}"]}}\r\n```\r\n').reasons == (reason,)
+
+
 def test_score_and_reasons_may_be_left_away_and_reasons_are_bounded() -> None:
     assert read_verdict('{"pass": false}') == Verdict(False)
     assert read_verdict('{"pass": false, "score": null, "reasons": null}') == Verdict(False)
