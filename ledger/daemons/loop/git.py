@@ -1,8 +1,4 @@
-"""What the runner asks of git, with as little of what an agent may have configured as can be helped.
-
-An agent can write the repository's configuration. So no hook and no file system monitor of it is run, what is looked
-at is never passed through its filters, and git is given neither the variables that point it elsewhere nor ours.
-"""
+"""What the runner asks of git: warily, and never so that what is looked at passes through a filter."""
 
 from __future__ import annotations
 
@@ -11,20 +7,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from ledger.daemons.wary_git import git_command, git_environment
 from ledger.errors import InvalidRequest
 
 TIME_S_MAX = 120.0
-_UNTOUCHED = tuple(
-    word
-    for setting in (
-        "core.hooksPath=/dev/null",
-        "core.fsmonitor=false",
-        "core.quotePath=false",
-        "log.showSignature=false",  # which would run a program
-        "log.diffMerges=separate",  # so that `-m` tells what it should
-    )
-    for word in ("-c", setting)
-)
 
 
 class GitFailed(InvalidRequest):
@@ -36,9 +22,9 @@ def git(cwd: Path, *words: str) -> bytes:
     """What the command printed. Raises GitFailed."""
     try:
         done = subprocess.run(  # noqa: S603 — the words are ours
-            ["git", *_UNTOUCHED, *words],  # noqa: S607 — whichever git the person uses
+            git_command(*words),
             cwd=cwd,
-            env=_environment(),
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TIME_S_MAX,
@@ -116,14 +102,3 @@ def branch_of(folder: Path) -> str:
 
 def _names(out: bytes) -> list[str]:
     return [os.fsdecode(name) for name in out.split(b"\0") if name]
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEDGERD_"))}
-    return {
-        **kept,
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }

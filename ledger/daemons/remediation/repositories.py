@@ -1,7 +1,6 @@
 """What git says of a project: where it stands, and what was changed since.
 
-An agent can write the repository's configuration, so no hook, file system monitor, external diff or filter of it is
-run, nothing is fetched, and git is given none of our variables.
+Git is asked warily: no external diff or filter of the repository is run either, and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from ledger.daemons.wary_git import git_command, git_environment
+
 DIFF_CHARS_MAX = 60_000
 NEW_FILE_CHARS_MAX = 8_000
 NEW_FILES_MAX = 50
 OUTPUT_BYTES_MAX = 2**20  # of any answer: a repository may hold more than there is memory
 TIME_S_MAX = 60.0
 
-_UNTOUCHED = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-_ALONE = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ALLOW_PROTOCOL": "none",  # a missing object would be fetched, by a program of the configuration's choice
-    "LC_ALL": "C",
-}
+# A missing object would be fetched, by a program of the configuration's choice
+_NOTHING_FETCHED = {"GIT_ALLOW_PROTOCOL": "none"}
 _DIFF = (
     "diff",
     "--no-ext-diff",
@@ -97,12 +93,11 @@ def _without_filters(folder: Path) -> dict[str, str]:
 
 def _git(folder: Path, *words: str, **variables: str) -> bytes | None:
     """The first OUTPUT_BYTES_MAX of what it printed; None where it failed."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEDGERD_"))}
     try:
         process = subprocess.Popen(  # noqa: S603 — the words are ours
-            ["git", *_UNTOUCHED, *words],  # noqa: S607 — whichever git the person uses
+            git_command(*words),
             cwd=folder,
-            env={**kept, **_ALONE, **variables},
+            env=git_environment(**_NOTHING_FETCHED, **variables),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
