@@ -261,6 +261,7 @@ def _stopping() -> Iterator[Stop]:
 def _parts(stop: Stop | None) -> Iterator[Parts]:
     """All parts of a run, put together with the server that the settings name."""
     from ledger.client.api import Api, server_from_environment
+    from ledger.client.redaction.database import keeping_nothing
     from ledger.client.saddle import Saddle
     from ledger.daemons.sweep.assembling import assembled
 
@@ -269,7 +270,7 @@ def _parts(stop: Stop | None) -> Iterator[Parts]:
     url, token = settings.url or found_url, settings.token or found_token
     has_server = bool(settings.url or token)
 
-    with ExitStack() as held:
+    with ExitStack() as held, keeping_nothing():
 
         def connect(named: str | None) -> tuple[str, Api]:
             api = held.enter_context(Api(named or url, os.environ.get(READER_TOKEN) or token))

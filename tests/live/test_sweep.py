@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ledger.daemons.sweep.config import load
+from ledger.daemons.sweep.showing_config import writes
 from tests.live.serving import OWNER_TOKEN, Server, event, opened, push, seen, server_environment
 from tests.unit.daemons.sweep.gits import ENVIRONMENT, bare, git, repository
 from tests.unit.daemons.sweep.worlds import World
@@ -58,25 +59,26 @@ def test_a_whole_run_changes_what_it_says_it_writes_and_nothing_else(
     )
     world.session("one", [f"rm -rf /srv/one && echo token={SECRET}"], said=f"You deleted it! My token is {SECRET}")
     world.clean("two")
+    world.session("large", ["ls"], said="You deleted it! " + "All of it. " * 120_000)  # worth a compiled screen
     (world.home / ".ssh").mkdir()
     (world.home / ".ssh" / "id").write_text("private")
-    listed = json.loads(sweep(server, world, "config", "--json").stdout)["writes"]
+    listed = writes(load(world.home / "sweep.toml"))
     before = world.tree()
     done = sweep(server, world, "run")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 incident filed: 1 HIGH\n")
+    assert done.stdout.startswith("2 incidents filed: 2 HIGH\n")
     after = world.tree(lambda name: name.startswith("judge/asked"))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     for name in changed:
         path = world.home / name
-        assert path == world.register or any(path == Path(one) or Path(one) in path.parents for one in listed), name
+        assert path == world.register or any(path == one or one in path.parents for one in listed), name
     assert (tmp_path / "notified").read_text() == done.stdout
-    assert git(remote, "log", "--format=%s").splitlines() == ["1 incident filed: 1 HIGH", "first"]
+    assert git(remote, "log", "--format=%s").splitlines() == ["2 incidents filed: 2 HIGH", "first"]
     assert "register/incidents.md" in changed
     for name, (_, content) in world.tree(lambda name: name.startswith("projects")).items():
         assert SECRET.encode() not in content, name
     [task] = [one for one in seen(reader, "/api/tasks", limit=200)["items"] if one["id"].startswith("sweep-")]
-    assert (task["status"], task["summary"]) == ("done", "1 incident filed: 1 HIGH")
+    assert (task["status"], task["summary"]) == ("done", "2 incidents filed: 2 HIGH")
     [session] = seen(reader, f"/api/tasks/{task['id']}")["sessions"]
     told = seen(reader, f"/api/sessions/{session['session_id']}/events", limit=1000)["events"]
     assert session["agent"] == "ledgerd-sweep"
@@ -86,6 +88,7 @@ def test_a_whole_run_changes_what_it_says_it_writes_and_nothing_else(
         "source.initialised",
         "candidates.found",
         "judge.verdict",
+        "incident.filed",
         "incident.filed",
         "register.written",
         "session.judged",
@@ -98,7 +101,8 @@ def test_a_whole_run_changes_what_it_says_it_writes_and_nothing_else(
 def test_what_a_service_holds_is_swept_and_the_sweep_itself_left_out(
     server: Server, saddle: httpx.Client, world: World
 ) -> None:
-    session_id, _ = opened(saddle, agent="ledgerd-loop")
+    session_id, task_id = opened(saddle, agent="ledgerd-loop")
+    opened(saddle, agent="ledgerd-sweep", task_id=task_id)  # who pushes may say so, and hides nothing by it
     call = {"tool": "Bash", "args": {"command": "rm -rf /srv/data"}, "call_id": "c"}
     push(saddle, session_id, [event(0, "tool_call", call), event(1, "tool_result", {"call_id": "c", "exit_code": 0})])
     config = world.home / "sweep.toml"
@@ -128,18 +132,7 @@ def test_a_run_that_is_asked_to_end_ends_its_judge_and_the_next_goes_on(server: 
     assert left == []
     assert not world.state().sweeps.unended()
     world.judge_does("file")
-    assert sweep(server, world, "run").stdout.startswith("1 incident filed: 1 HIGH\n")
-
-
-def test_a_run_goes_on_without_a_server(world: World, tmp_path: Path) -> None:
-    gone = Server(tmp_path)
-    gone.url = "http://127.0.0.1:9"
-    world.damage("one")
-    done = sweep(gone, world, "run")
-    assert done.returncode == 0
-    assert done.stdout.startswith("1 incident filed: 1 HIGH\n")
-    assert done.stderr.startswith(f"the events wait in {world.home}/sweep.db: ")
-    assert os.stat(world.home / "sweep.db").st_mode & 0o077 == 0
+    assert world.run().headline == "1 incident filed: 1 HIGH"
 
 
 def _mentions(path: Path, words: str) -> bool:

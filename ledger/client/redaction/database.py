@@ -12,8 +12,8 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,21 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 Expression = tuple[int, str, bool]
 """A number that its matches are told by, the pattern, and whether letters of either case match."""
+
+
+_keeps = True
+
+
+@contextmanager
+def keeping_nothing() -> Iterator[None]:
+    """Meanwhile a database that had to be compiled is not kept: for a process that may write nowhere but where it
+    said."""
+    global _keeps
+    before, _keeps = _keeps, False
+    try:
+        yield
+    finally:
+        _keeps = before
 
 
 def cache_folder() -> Path | None:
@@ -54,8 +69,8 @@ def load(expressions: Sequence[Expression], folder: Path | None) -> Any:
 
 
 def compiled(expressions: Sequence[Expression], folder: Path | None) -> Any:
-    """The database, which is kept in `folder` from now on, where that can be written. None where Hyperscan does not
-    work on this machine. Raises ImportError where it is not installed."""
+    """The database, which is kept in `folder` from now on, where that can and may be written. None where Hyperscan
+    does not work on this machine. Raises ImportError where it is not installed."""
     import hyperscan
 
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -69,7 +84,7 @@ def compiled(expressions: Sequence[Expression], folder: Path | None) -> Any:
         kept = hyperscan.dumpb(database)
     except hyperscan.error:
         return None
-    if folder is not None:
+    if folder is not None and _keeps:
         with suppress(OSError):
             _write(_path(folder, expressions), _with_digest(kept))
     return database

@@ -131,5 +131,5 @@ def _filed(plans: Sequence[Plan]) -> tuple[Filing, ...]:
 
 
 def counted(count: int, what: str) -> str:
-    """`1 session`, `2 sessions`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    """`1 session`, `2,000 sessions`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -119,7 +119,7 @@ def plan(
     for incident in verdict.incidents:
         mark = fingerprint(incident.title)
         behind = [candidates[id] for id in incident.candidates]
-        day = incident.date or _day_of(behind) or today
+        day = incident.date or _day_of(behind, today)
         if mark in filed:
             filed[mark] = _merged(filed[mark], incident, behind)
         elif mark in fingerprints:
@@ -130,7 +130,7 @@ def plan(
         if one.duplicate_of in known:
             behind = [candidates[id] for id in one.candidates]
             again = known[one.duplicate_of]
-            recurring.append(Recurring(again.fingerprint, again.title, _day_of(behind) or today, _sessions(behind)))
+            recurring.append(Recurring(again.fingerprint, again.title, _day_of(behind, today), _sessions(behind)))
     return Plan(
         verdict_id,
         today,
@@ -205,10 +205,12 @@ def _joined(sessions: Iterable[Session]) -> tuple[Session, ...]:
     )[:SESSIONS_MAX]
 
 
-def _day_of(behind: Sequence[Candidate]) -> str:
-    """The day (UTC) of the first of these moments whose time is known."""
+def _day_of(behind: Sequence[Candidate], today: str) -> str:
+    """The day (UTC) of the first of these moments whose time is known and not to come; else today."""
     for candidate in behind:
         instant = parse_instant(candidate.at)
         if instant is not None and instant >= 0:
-            return datetime.fromtimestamp(instant // NS_PER_S, UTC).date().isoformat()
-    return ""
+            day = datetime.fromtimestamp(instant // NS_PER_S, UTC).date().isoformat()
+            if day <= today:
+                return day
+    return today

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from ledger.client.redaction import redact
 from ledger.daemons.sweep.assembling import guard_of
 from ledger.daemons.sweep.config import Config, parsed
 from ledger.daemons.sweep.guard import WriteGuard
@@ -80,7 +81,7 @@ def found(path: Path, folder: Path | None, *, git: bool) -> Config:
     guard.make_folder_of(config.folder / INCIDENTS)
     Register(config.folder, config.register, config.keys.ledger, guard).reindex(REGISTERS.initial, "")
     if git:
-        repository = Repository(config.folder, config.keys.git, str)
+        repository = Repository(config.folder, config.keys.git, redact)
         repository.make()
         repository.commit([Path(INCIDENTS), Path(INDEX)], "An empty register of incidents")
     WriteGuard([], [path]).write(path, text)

@@ -1,9 +1,9 @@
 """The one gate to the disk: whatever the sweep writes by itself goes through here.
 
-A path is taken part by part below a folder that is allowed, each part opened without following a link, and the new
-text is put in the file's place in one step. So `..`, a name that merely begins like an allowed one, and a symbolic
-link, at whatever moment it appeared, are refused before a byte is written; and what other names point at the old file
-(hard links) keeps the old text.
+A path is taken part by part from the root, each part opened without following a link, and the new text is put in the
+file's place in one step. So `..`, a name that merely begins like an allowed one, and a symbolic link, at whatever
+moment it appeared, are refused before a byte is written; and what other names point at the old file (hard links)
+keeps the old text. Two write by a path that was checked here: SQLite the state, and git what is the repository's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from ledger.errors import LedgerError
 FILE_MODE, FOLDER_MODE = 0o600, 0o700  # of what is new: registers hold what was said in private
 NAME_BYTES_MAX = 255
 
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FOLDER = os.O_RDONLY | _FOLDER
+_PASS_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | _FOLDER  # of one that need not be listed
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe in its place keeps nobody waiting
 _NOT_OURS = frozenset({".git"})
 
 
@@ -61,6 +64,16 @@ class WriteGuard:
                 _replace(folder, path.name, data)
         except OSError as error:
             raise NotWritten(f"{path}: {error.strerror}") from error
+
+    def open_file(self, path: Path) -> int:
+        """The file as a descriptor to read and write; it and its folder are made as they are needed. Raises
+        WriteRefused, NotWritten."""
+        try:
+            with self._opened(path, make=True) as folder:
+                assert folder is not None  # noqa: S101 — it was made
+                return os.open(path.name, os.O_RDWR | os.O_CREAT | _FILE, FILE_MODE, dir_fd=folder)
+        except OSError as error:
+            raise _unfit(error, path) from error
 
     def make_folder_of(self, path: Path) -> None:
         """Makes the folder that an allowed path lies in, and those above it. Raises WriteRefused, NotWritten."""
@@ -124,17 +137,17 @@ def _fixed(path: Path) -> Path:
 
 @contextmanager
 def _walked(top: Path, parts: tuple[str, ...], path: Path, *, make: bool) -> Iterator[int | None]:
-    """The folder at the end of the way down from `top`, as a descriptor; None where it is not there."""
-    if make and not top.is_symlink():
-        top.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    folder = _stepped(None, str(top), path, make=False)
+    """The folder at the end of the way down to `top`, which was found to lead through no link, and on through
+    `parts`, as a descriptor; None where it is not there. A link that has come into the way since is not followed."""
+    way = (*top.parts[1:], *parts)
+    folder: int | None = os.open(top.anchor, _PASS_FOLDER if way else _OPEN_FOLDER)
     try:
-        for part in parts:
+        for number, part in enumerate(way, 1):
             if folder is None:
                 break
             above, folder = folder, None
             try:
-                folder = _stepped(above, part, path, make=make)
+                folder = _stepped(above, part, path, _OPEN_FOLDER if number == len(way) else _PASS_FOLDER, make=make)
             finally:
                 os.close(above)
         yield folder
@@ -143,15 +156,17 @@ def _walked(top: Path, parts: tuple[str, ...], path: Path, *, make: bool) -> Ite
             os.close(folder)
 
 
-def _stepped(above: int | None, part: str, path: Path, *, make: bool) -> int | None:
-    """The folder `part`, in another or alone."""
+def _stepped(above: int, part: str, path: Path, how: int, *, make: bool) -> int | None:
+    """The folder `part` in another."""
     try:
-        if make:
-            with suppress(FileExistsError):
-                os.mkdir(part, FOLDER_MODE, dir_fd=above)
-        return os.open(part, _OPEN_FOLDER, dir_fd=above)
-    except FileNotFoundError:
-        return None
+        try:
+            return os.open(part, how, dir_fd=above)
+        except FileNotFoundError:
+            if not make:
+                return None
+        with suppress(FileExistsError):
+            os.mkdir(part, FOLDER_MODE, dir_fd=above)
+        return os.open(part, how, dir_fd=above)
     except OSError as error:
         raise _unfit(error, path) from error
 
@@ -175,7 +190,8 @@ def _refuse_all_but_files(folder: int, path: Path) -> None:
 def _replace(folder: int, name: str, data: bytes) -> None:
     mode = FILE_MODE
     with suppress(FileNotFoundError):
-        mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = stat.S_IMODE(before) & 0o777 if stat.S_ISREG(before) else FILE_MODE
     draft = f".{name[: NAME_BYTES_MAX - 40]}.{secrets.token_hex(8)}"
     opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
@@ -194,7 +210,7 @@ def _replace(folder: int, name: str, data: bytes) -> None:
 
 def _read(folder: int, path: Path, bytes_max: int) -> bytes | None:
     try:
-        opened = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        opened = os.open(path.name, os.O_RDONLY | _FILE, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as error:

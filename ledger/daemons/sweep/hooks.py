@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.daemons.agent.processes import Stopping
 from ledger.daemons.sweep import commands
 from ledger.daemons.sweep.config import HookKeys, words_of
 from ledger.daemons.sweep.judging.prompt import Redact
@@ -38,7 +37,7 @@ class Told(msgspec.Struct, frozen=True):
     report: str = ""
 
 
-def run_hooks(keys: HookKeys, told: Told, cwd: Path, redact: Redact, say: Say, stop: Stopping | None = None) -> None:
+def run_hooks(keys: HookKeys, told: Told, cwd: Path, redact: Redact, say: Say) -> None:
     """Runs the hooks that this end of a run asks for; what goes wrong with one is said by `say`."""
     is_good = told.status in (OK, QUIET)
     due = [("hooks.notify_cmd", keys.notify_cmd)] if told.filed else []
@@ -46,12 +45,12 @@ def run_hooks(keys: HookKeys, told: Told, cwd: Path, redact: Redact, say: Say, s
     due += [] if is_good else [("hooks.on_failure_cmd", keys.on_failure_cmd)]
     for name, command in due:
         if words := words_of(command):
-            trouble = _run(words, keys.timeout, told, cwd, redact, stop)
+            trouble = _run(words, keys.timeout, told, cwd, redact)
             if trouble:
                 say(f"{name} {trouble}; ignored")
 
 
-def _run(words: list[str], time_s: float, told: Told, cwd: Path, redact: Redact, stop: Stopping | None) -> str | None:
+def _run(words: list[str], time_s: float, told: Told, cwd: Path, redact: Redact) -> str | None:
     """What went wrong; None for nothing."""
     ran = commands.run(
         words,
@@ -59,7 +58,6 @@ def _run(words: list[str], time_s: float, told: Told, cwd: Path, redact: Redact,
         environment={**commands.outside_environment(), **_variables(told)},
         time_s=time_s,
         input=told.summary.encode(errors="replace"),
-        stop=stop,
     )
     if ran.trouble:
         return f"could not be started: {ran.trouble}"

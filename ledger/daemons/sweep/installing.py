@@ -18,7 +18,7 @@ TIMER = "timer"
 CRONTAB = "crontab"
 
 _AT = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
-_CARRIED = ("LEDGERD_URL", "LEDGERD_TOKEN_FILE", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
+_CARRIED = ("LEDGERD_URL", "LEDGERD_TOKEN_FILE", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "PATH")
 
 SERVICE = """\
 [Unit]
@@ -84,7 +84,7 @@ def crontab_line(config: Config, command: Sequence[str], at: str, environment: M
 
 
 def _carried(environment: Mapping[str, str]) -> list[str]:
-    """The variables by which a run finds the same places as now. A token stays where it is: in a file."""
+    """The variables by which a run finds the same places and programs as now. A token stays in its file."""
     return [key for key in _CARRIED if environment.get(key, "").isprintable() and environment.get(key)]
 
 

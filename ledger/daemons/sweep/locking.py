@@ -22,8 +22,7 @@ class SweepLocked(Conflict):
 @contextmanager
 def locked(path: Path, guard: WriteGuard) -> Iterator[None]:
     """Holds the lock at `path`. Raises SweepLocked, WriteRefused, NotWritten."""
-    guard.make_folder_of(path)
-    opened = os.open(guard.check(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    opened = guard.open_file(path)
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,13 +2,15 @@
 
 A commit holds exactly the files it is given; what others have staged or left untracked stays as it is. A push takes
 the current branch to the branch of the same name: no force, no tags, no detached HEAD. Nothing ever prompts. Where a
-URL is expected of the remote and git would use another, for fetching or for pushing, everything is refused.
+URL is expected of the remote and git would use another, for fetching or for pushing, everything is refused; and what
+is fetched or pushed then goes by that URL, whatever becomes of the remote's settings meanwhile.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ledger.daemons.sweep import commands
@@ -33,6 +35,7 @@ _SETTINGS = (
     "credential.interactive=false",
     "advice.detachedHead=false",
     "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
     "rebase.autoStash=false",
     "rebase.autoSquash=false",
     "rebase.updateRefs=false",
@@ -48,7 +51,15 @@ _NEVER_PROMPT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
-_LEFT_AWAY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_PREFIX")
+# What says of another repository, of whose hook we may be a child, and what contradicts --literal-pathspecs
+_LEFT_AWAY = frozenset(
+    f"GIT_{name}"
+    for name in (
+        *("DIR", "WORK_TREE", "IMPLICIT_WORK_TREE", "COMMON_DIR", "INDEX_FILE", "PREFIX", "INTERNAL_SUPER_PREFIX"),
+        *("OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES", "QUARANTINE_PATH", "NAMESPACE", "REPLACE_REF_BASE"),
+        *("GRAFT_FILE", "SHALLOW_FILE", "GLOB_PATHSPECS", "NOGLOB_PATHSPECS", "ICASE_PATHSPECS"),
+    )
+)
 _FETCHED = "FETCH_HEAD"
 _NO_SUCH_REF = 2  # exit code of `git ls-remote --exit-code`
 
@@ -71,6 +82,7 @@ class Repository:
         self._folder = folder
         self._keys = keys
         self._redact = redact
+        self._pinned = f"expected-{secrets.token_hex(8)}" if keys.expected_remote_url else ""
 
     def check(self) -> None:
         """Looks whether all is as it should be, and changes nothing. Raises GitRefused."""
@@ -79,6 +91,11 @@ class Repository:
             raise GitRefused(
                 f"refusing: {self._folder} is in no git repository",
                 hint="`ledgerd sweep init --git` makes one; or set git.enabled = false.",
+            )
+        if (self._folder / ".git").is_symlink():
+            raise GitRefused(
+                f"refusing: {self._folder / '.git'} is a link",
+                hint="Another repository would be written to. Put the repository itself there.",
             )
         branch = self.branch()
         if not branch:
@@ -111,9 +128,10 @@ class Repository:
         branch, remote = self.branch(), self._keys.remote
         self._refuse_other_remote()
         head = f"refs/heads/{branch}"
-        if not self._has_branch(remote, head):
+        if not self._has_branch(head):
             return
-        self._git("fetch", "--quiet", "--no-tags", remote, head)
+        self._git("fetch", "--quiet", "--no-tags", "--", self._target, head)
+        self._note_remote_branch(branch, _FETCHED)
         if self._is_ancestor(_FETCHED, "HEAD"):
             return
         if not self._head() or self._is_ancestor("HEAD", _FETCHED):
@@ -153,7 +171,7 @@ class Repository:
         if not head:
             return False
         ref = f"refs/heads/{branch}"
-        found = self._git("ls-remote", "--exit-code", "--heads", "--", remote, ref, check=False)
+        found = self._git("ls-remote", "--exit-code", "--heads", "--", self._target, ref, check=False)
         if found.exit_code == 0 and found.stdout.split()[:1] == [head.encode()]:
             return False
         self._git(
@@ -165,9 +183,10 @@ class Repository:
             "--no-force",
             "--recurse-submodules=no",
             "--",
-            remote,
+            self._target,
             f"{ref}:{ref}",
         )
+        self._note_remote_branch(branch, head)
         return True
 
     def git_folder(self) -> Path | None:
@@ -200,10 +219,32 @@ class Repository:
                 urls += found.stdout.decode(errors="replace").splitlines()
         return urls
 
-    def _has_branch(self, remote: str, ref: str) -> bool:
-        found = self._git("ls-remote", "--exit-code", "--heads", "--", remote, ref, check=False)
+    @property
+    def _target(self) -> str:
+        """What git fetches from and pushes to: where a URL is expected a name that stands for it and that nobody else
+        knows, so that no setting can point it, or rewrite it, elsewhere."""
+        return self._pinned or self._keys.remote
+
+    def _pinning(self) -> Mapping[str, str]:
+        if not self._pinned:
+            return {}
+        given = os.environ.get("GIT_CONFIG_COUNT", "")
+        first = int(given) if given.isdecimal() else 0
+        variables = {"GIT_CONFIG_COUNT": str(first + 2)}
+        for number, name in enumerate(("insteadOf", "pushInsteadOf"), first):
+            variables[f"GIT_CONFIG_KEY_{number}"] = f"url.{self._keys.expected_remote_url}.{name}"
+            variables[f"GIT_CONFIG_VALUE_{number}"] = self._pinned
+        return variables
+
+    def _note_remote_branch(self, branch: str, commit: str) -> None:
+        """Where the remote's branch stands, for `git status`: git itself notes it only for a remote by its name."""
+        if self._pinned:
+            self._git("update-ref", f"refs/remotes/{self._keys.remote}/{branch}", commit, check=False)
+
+    def _has_branch(self, ref: str) -> bool:
+        found = self._git("ls-remote", "--exit-code", "--heads", "--", self._target, ref, check=False)
         if found.exit_code not in (0, _NO_SUCH_REF):
-            raise GitFailed(f"the remote {remote} cannot be asked{self._said(found)}")
+            raise GitFailed(f"the remote {self._keys.remote} cannot be asked{self._said(found)}")
         return found.exit_code == 0
 
     def _head(self) -> str:
@@ -243,7 +284,7 @@ class Repository:
             "GIT_COMMITTER_NAME": keys.author_name,
             "GIT_COMMITTER_EMAIL": keys.author_email,
         }
-        return {**ours, **_NEVER_PROMPT, **named}
+        return {**ours, **_NEVER_PROMPT, **named, **self._pinning()}
 
     def _said(self, ran: commands.Ran) -> str:
         if ran.timed_out:

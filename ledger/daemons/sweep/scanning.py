@@ -165,7 +165,7 @@ def _matches(where: str, pattern: str) -> bool:
 
 
 def _cut(one: Unreadable, redact: Callable[[str], str]) -> Unreadable:
-    return msgspec.structs.replace(one, why=redact(one.why)[:WHY_CHARS_MAX])
+    return msgspec.structs.replace(one, where=redact(one.where), why=redact(one.why)[:WHY_CHARS_MAX])
 
 
 def _named(one: Found | Unreadable) -> dict[str, str]:

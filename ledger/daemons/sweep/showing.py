@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from ledger.daemons.sweep.ending import counted
 from ledger.daemons.sweep.model import (
     ALARMED,
     DESTROYS,
@@ -44,7 +45,8 @@ def shown(sessions: Iterable[Candidates]) -> Iterator[str]:
         moments += session.moments
         rules.update(candidate.rule for candidate in session.found)
         yield from _session(session)
-    yield f"{sum(rules.values()):,} candidates of {count:,} sessions, {moments:,} moments"
+    found = counted(sum(rules.values()), "candidate")
+    yield f"{found} of {counted(count, 'session')}, {counted(moments, 'moment')}"
     yield from (f"  {times:>5,}  {rule}" for rule, times in sorted(rules.items(), key=lambda one: (-one[1], one[0])))
 
 
@@ -53,7 +55,7 @@ def _session(session: Candidates) -> Iterator[str]:
     yield f"{found.source}  {_plain(session.title)}"
     yield f"  {_plain(found.where)}" + (f"  in {_plain(session.cwd)}" if session.cwd else "")
     left_out = f", {session.left_out:,} more of the same rules left out" if session.left_out else ""
-    yield f"  {session.moments:,} moments, {len(session.found):,} candidates{left_out}"
+    yield f"  {counted(session.moments, 'moment')}, {counted(len(session.found), 'candidate')}{left_out}"
     for candidate in session.found:
         yield from _candidate(candidate)
     yield ""

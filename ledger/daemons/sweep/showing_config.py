@@ -17,11 +17,12 @@ from ledger.daemons.sweep.repository import Repository
 
 
 def in_force(config: Config) -> dict[str, Any]:
-    """All keys with their values, as JSON would have them."""
+    """All keys with their values, as JSON would have them; without the passwords that addresses and commands may
+    hold. Patterns stay as they are: they may well look like what they are for."""
     keys: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config.keys))
     keys["ledger"]["dir"] = str(config.folder)
-    for table, name in (("judge", "base_url"), ("git", "expected_remote_url")):  # which may hold a password
-        keys[table][name] = redact(keys[table][name])
+    for table in ("source", "judge", "git", "hooks"):
+        keys[table] = _redacted(keys[table])
     keys["state"] = {"file": str(config.state), "seen_list": str(config.seen_list or "")}
     return keys
 
@@ -44,6 +45,14 @@ def lines(config: Config) -> Iterator[str]:
     yield ""
     yield "writes:"
     yield from (f"  {path}" for path in writes(config))
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_redacted(one) for one in value]
+    return {name: _redacted(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _of_the_repository(config: Config) -> list[Path]:

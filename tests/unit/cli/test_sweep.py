@@ -168,10 +168,25 @@ def test_config_prints_what_is_in_force_and_every_path_it_writes(run: Run, world
     assert json.loads(sweep(run, world, "config", "--json").stdout)["scan"]["max_candidates"] == 50
 
 
+def test_config_prints_no_password_that_an_address_or_a_command_holds(run: Run, world: World) -> None:
+    address = "https://somebody:Pa55w0rdOfNobody@example.org"
+    world.configure(
+        f'[git]\nexpected_remote_url = "{address}/x.git"\n[[source]]\ntype = "ledger"\npath = "{address}"\n'
+        f'[hooks]\nnotify_cmd = "curl {address}/ping"\n[privacy]\nextra_redact_patterns = ["password=.+"]\n',
+        judge=f'backend = "command"\ncommand = ["ask", "{address}"]\n',
+    )
+    for words in (["config"], ["config", "--json"]):
+        done = sweep(run, world, *words)
+        assert done.exit_code == 0, done.stderr
+        assert "Pa55w0rdOfNobody" not in done.stdout
+        assert "password=.+" in done.stdout
+
+
 def test_install_writes_a_timer_or_prints_a_line(run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGERD_TOKEN", "a-token")
     monkeypatch.setenv("LEDGERD_URL", "http://127.0.0.1:8137/100%")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(world.home / "con fig"))
+    monkeypatch.setenv("PATH", "/home/somebody/.local/bin:/usr/bin")
     printed = sweep(run, world, "install", "--dry-run").stdout
     assert not (world.home / "con fig").exists()
     done = sweep(run, world, "install", "--at", "05:15")
@@ -180,11 +195,13 @@ def test_install_writes_a_timer_or_prints_a_line(run: Run, world: World, monkeyp
     text = service.read_text()
     assert f"sweep -c {world.home}/sweep.toml run\n" in text
     assert 'Environment="LEDGERD_URL=http://127.0.0.1:8137/100%%"' in text
+    assert "PATH=/home/somebody/.local/bin:/usr/bin" in text
     assert "OnCalendar=*-*-* 05:15:00\n" in timer.read_text()
     assert "OnCalendar=*-*-* 04:30:00\n" in printed
     line = sweep(run, world, "install", "--crontab", "--at", "05:07").stdout
     assert line.startswith("7 5 * * * LEDGERD_URL=")
     assert r"100\%" in line
+    assert " PATH=/home/somebody/.local/bin:/usr/bin " in line
     for written in (text, timer.read_text(), line, printed):
         assert "a-token" not in written
     assert sweep(run, world, "install", "--at", "25:00").exit_code == 2

@@ -29,6 +29,15 @@ def test_what_was_compiled_once_is_loaded_afterwards(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o077 == 0
 
 
+def test_a_process_that_may_write_nowhere_compiles_and_keeps_nothing(tmp_path: Path) -> None:
+    with database.keeping_nothing():
+        assert found_by(database.compiled(EXPRESSIONS, tmp_path), b"abc") == [(3, 3)]
+        assert list(tmp_path.iterdir()) == []
+    database.compiled(EXPRESSIONS, tmp_path)
+    with database.keeping_nothing():
+        assert database.load(EXPRESSIONS, tmp_path) is not None
+
+
 def test_other_patterns_are_another_database(tmp_path: Path) -> None:
     database.compiled(EXPRESSIONS, tmp_path)
     assert database.load(EXPRESSIONS[:1], tmp_path) is None

@@ -225,6 +225,10 @@ def _counts(tokens: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, in
 
 
 def _said(output: bytes, redact: Redact) -> str:
-    """The last words of a judge that failed, fit for an error."""
-    words = one_line(redact(output[-8_192:].decode(errors="replace")), WORDS_CHARS_MAX)
+    """The last words of a judge that failed, fit for an error. They are cut once the whole is redacted: half a secret
+    is known by nothing."""
+    words = redact(output.decode(errors="replace")).strip()
+    if len(words) > WORDS_CHARS_MAX:
+        words = "…" + words[1 - WORDS_CHARS_MAX :]
+    words = one_line(words, WORDS_CHARS_MAX)
     return f": {words}" if words else ""

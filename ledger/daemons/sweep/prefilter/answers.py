@@ -1,5 +1,5 @@
-"""Short answers of a person that go along with the work: a yes, thanks, a request, a question. What is none of these
-may be an objection in words that nobody foresaw."""
+"""Short answers of a person that go along with the work: a yes, thanks, a request, a question, what was asked
+for. What is none of these may be an objection in words that nobody foresaw."""
 
 from __future__ import annotations
 
@@ -42,12 +42,29 @@ _QUESTIONS = words(
 _ASIDE = re.compile(
     r"\bplease\b|\bno need\b|\bnot needed\b|^(?:the )?(?:first|second|third|last|latter|former)\b|^i (?:like|love)\b"
 )
+_QUESTION = re.compile(r"\?[\s)*_\"'”’»`]*$", re.MULTILINE)
+_QUESTION_LINES = 3  # the last ones: choices may stand behind it
+# What speaks of what was done, or of its end, rather than naming what was asked for
+_OF_THE_WORK = re.compile(
+    r"^(?:you|u|ur|this|that|these|those|it|nothing|everything|nobody|same|still|never|again|oh|omg|hm+|huh|wtf|dude"
+    r"|excuse|bad)\b|\b(?:you|ur|your)\b|n['’]?t\b|\b(?:not|never|nothing|lost|gone|down|wrong|broken|redo|again"
+    r"|frustrat\w*|uncommitted|garbage|everything|because)\b|!"
+)
 _COMMAND = re.compile(r"[/!@#] ?\S|https?://|\[")
 
 
-def is_plain(text: str) -> bool:
-    """Whether a short answer is a yes, a request or a question by how it begins, or a command, a list or a number."""
+def asks(text: str) -> bool:
+    """Whether what an agent says ends with a question, or with choices behind one."""
+    lines = [line for line in text[-2_000:].splitlines() if line.strip()]
+    return any(_QUESTION.search(line) for line in lines[-_QUESTION_LINES:])
+
+
+def is_plain(text: str, *, asked: bool = False) -> bool:
+    """Whether a short answer is a yes, a request or a question by how it begins, or a command, a list or a number;
+    where something was `asked`, also whatever says nothing of the work."""
     left = text.strip().lower()
+    if asked and not _OF_THE_WORK.search(left):
+        return True
     if _ASIDE.search(left):
         return True
     if _COMMAND.match(left) or not re.search(r"[a-z]{2}", left):

@@ -8,6 +8,7 @@ from typing import Any
 from ledger.client.redaction import Redactor
 from ledger.daemons.sweep.model import DONE, RISKS, Candidates, Moment, SessionText
 from ledger.daemons.sweep.prefilter import behaviour
+from ledger.daemons.sweep.prefilter.answers import asks
 from ledger.daemons.sweep.prefilter.behaviour import Behaviour, Call, Digest
 from ledger.daemons.sweep.prefilter.checks import check_of
 from ledger.daemons.sweep.prefilter.clipping import SNIPPET_CHARS_MAX, Clipper
@@ -94,7 +95,7 @@ class _Thread:
         self._behaviour = Behaviour()
         self._turn = Turn(clipper)
         self._waiting: dict[str, tuple[Call, list[Draft]]] = {}
-        self._agent_spoke = False
+        self._agent_spoke = self._agent_did = self._agent_asked = False
         self._last: Moment | None = None
         self._takers: dict[str, Callable[[Moment], None]] = {
             kinds.MESSAGE: self._message,
@@ -143,19 +144,22 @@ class _Thread:
         if claim is not None:
             self._disagreement(behaviour.CLAIM_DISAGREES, *claim, moment)
         self._turn.line("agent", text)
-        self._agent_spoke = True
+        self._agent_spoke, self._agent_asked = True, asks(text)
 
     def _person(self, text: str, moment: Moment) -> None:
         own = typed(text)
         if own:
             self._digests(self._behaviour.end_of_streak(), moment)
-            self._spoke(self._said.by_person(own, answers=self._agent_spoke), own, moment, "user")
+            hits = self._said.by_person(own, answers=self._agent_spoke, done=self._agent_did, asked=self._agent_asked)
+            self._spoke(hits, own, moment, "user")
+            self._agent_asked = False
         self._turn.line("user", own or text, asks=bool(own))
 
     # What was done
 
     def _call(self, moment: Moment) -> None:
         tool, args = _text(moment.payload, "tool"), moment.payload.get("args")
+        self._agent_did = True
         commands = commands_of(tool, args)
         shown = _shown(tool, args)
         fired = list(self._destructive.fired(commands, self._known))

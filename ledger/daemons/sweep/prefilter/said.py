@@ -46,11 +46,12 @@ class Said:
         """Of what a model thinks, which is full of doubts, only damage counts."""
         return self._thought.hits(text)
 
-    def by_person(self, text: str, *, answers: bool) -> list[Hit]:
-        """`text` as `typed` gives it; `answers` where an agent had said something before."""
+    def by_person(self, text: str, *, answers: bool, done: bool, asked: bool) -> list[Hit]:
+        """`text` as `typed` gives it; `answers` where an agent had said something before, `done` where it had done
+        something, `asked` where it had ended with a question."""
         found = list(self._person.hits(text))
         if not found and answers and len(text) <= WEAK_CHARS_MAX:
             found = list(self._person_in_short.hits(text))
-            if not found and len(text) <= ANSWER_CHARS_MAX and not is_plain(text):
+            if not found and done and len(text) <= ANSWER_CHARS_MAX and not is_plain(text, asked=asked):
                 found = [Hit(ANSWERS, text, 0, len(text.encode(errors="replace")))]
         return found

@@ -10,8 +10,18 @@ from pathlib import Path
 from ledger.daemons.sweep.model import Found, Moment, SessionText, SessionUnreadable, SourceFailed, Unreadable
 from ledger.daemons.sweep.sources.moments import moments_of
 from ledger.transcripts.finding import candidates
-from ledger.transcripts.formats import CLAUDE_CODE, CLAUDE_STREAM, CODEX, CODEX_STREAM, GEMINI, Format, format_of
+from ledger.transcripts.formats import (
+    CLAUDE_CODE,
+    CLAUDE_STREAM,
+    CODEX,
+    CODEX_STREAM,
+    GEMINI,
+    LINES_LOOKED_AT,
+    Format,
+    format_of,
+)
 from ledger.transcripts.model import Batch, NoSession, Report
+from ledger.transcripts.reading import LineReader
 
 _FORMATS: dict[str, tuple[Format, ...]] = {
     "claude-code": (CLAUDE_CODE, CLAUDE_STREAM),
@@ -46,10 +56,13 @@ class FileSource:
         yield from sorted(found.values(), key=lambda one: (getattr(one, "at_ns", None) or 0, one.key))
 
     def read(self, found: Found) -> SessionText:
-        """Raises SessionUnreadable. A file that holds no session of the agent has no moments."""
+        """Raises SessionUnreadable, also where nothing of the file can be read. One that holds something else than a
+        session of the agent has no moments."""
         path, report = Path(found.where), Report()
         try:
             format_ = format_of(path)
+            if format_ is None and not _has_anything(path):
+                raise SessionUnreadable(f"source {found.source!r}: {found.where}: none of its first lines is JSON")
             if format_ not in _FORMATS[self.type]:
                 return self._without_session(found, path)
             transcript = format_.open_transcript(path, report)
@@ -96,6 +109,17 @@ def one_line(text: str) -> str:
     if text.isprintable() and "\\" not in text:
         return text
     return "".join(c if c.isprintable() and c != "\\" else f"\\u{ord(c):04x}" for c in text)
+
+
+def _has_anything(path: Path) -> bool:
+    """False for a file that begins with nothing but damage. Raises OSError."""
+    if path.suffix != ".jsonl":
+        return True
+    report = Report()
+    for line in LineReader(path, report):
+        if line.rows or line.number >= LINES_LOOKED_AT:
+            return bool(line.rows)
+    return not report.bad_lines
 
 
 def _why(error: Exception) -> str:

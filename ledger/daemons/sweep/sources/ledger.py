@@ -10,8 +10,9 @@ from ledger.daemons.sweep.model import Found, Moment, SessionText, SessionUnread
 from ledger.daemons.sweep.sources.files import one_line
 from ledger.errors import LedgerError
 from ledger.events.times import parse_instant
+from projections import daemons
 
-OWN_AGENT = "ledgerd-sweep"
+OWN_AGENT = daemons.SWEEP
 TASKS_A_PAGE, EVENTS_A_PAGE = 500, 1_000
 
 Json = dict[str, Any]
@@ -30,7 +31,8 @@ class Reads(Protocol):
 
 
 class LedgerSource:
-    """All sessions of all tasks, but for those of tasks that a sweep works on: it would judge itself."""
+    """All sessions of all tasks, but for a sweep's own: it would judge itself. Others on a task stay, whatever stands
+    beside them: who pushes could have put it there."""
 
     type = "ledger"
 
@@ -46,9 +48,8 @@ class LedgerSource:
         for task in self._tasks():
             try:
                 sessions = [one for one in self._api.task(task["id"], limit=1)["sessions"] if isinstance(one, dict)]
-                if any(one.get("agent") == OWN_AGENT for one in sessions):
-                    continue
-                found += [one for session in sessions if (one := self._found(session, task)) is not None]
+                others = [one for one in sessions if one.get("agent") != OWN_AGENT]
+                found += [one for session in others if (one := self._found(session, task)) is not None]
             except (LedgerError, KeyError, TypeError) as error:
                 where = f"{self._url}/tasks/{task.get('id')}"
                 yield Unreadable(self.name, one_line(f"task {task.get('id')}"), where, _why(error))

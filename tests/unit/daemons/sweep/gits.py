@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -23,7 +24,10 @@ def own_world(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
 
 
 def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+    environment = {**os.environ, **ENVIRONMENT}
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=20, check=True
+    )
     return done.stdout.strip()
 
 

@@ -33,6 +33,9 @@ def test_a_date_is_the_judges_else_the_moments_else_today() -> None:
     verdict = Verdict((judged("a", "C01", date="2026-02-02"), judged("b", "C02", "C01"), judged("c", "C02")))
     seen = planned(verdict, at, candidate())
     assert [one.date for one in seen.filed] == ["2026-02-02", "2026-03-02", "2026-03-09"]
+    to_come = candidate(at="2199-01-01T00:00:00Z")  # which would stand above all others for good
+    assert planned(Verdict((judged("d", "C01"),)), to_come).filed[0].date == "2026-03-09"
+    assert planned(Verdict((judged("d", "C01", "C02"),)), to_come, at).filed[0].date == "2026-03-02"
 
 
 def test_one_title_twice_is_one_incident_and_a_known_one_recurs() -> None:

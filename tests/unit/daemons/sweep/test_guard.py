@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ledger.daemons.sweep.guard import NotWritten, WriteGuard, WriteRefused
+from ledger.daemons.sweep.locking import locked
+from tests.unit.daemons.sweep.owners import lowered_rights, needs_root
 
 
 @pytest.fixture
@@ -119,6 +123,63 @@ def test_links_above_the_folder_are_those_of_its_owner(world: Path) -> None:
     assert (world / "register" / "a.md").read_text() == "two"
 
 
+WRITTEN = ("a/register/incidents.md", "a/register/reports/a.md", "a/state/sweep.db")
+
+
+@pytest.mark.parametrize("swapped", ["a", "a/register", "a/register/reports", "a/state"])
+@pytest.mark.parametrize("path", WRITTEN)
+def test_a_link_that_comes_into_the_way_at_any_moment_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, swapped: str
+) -> None:
+    """Somebody who may write there puts a link in a folder's place while the path is gone down."""
+    real, moment = os.open, 0
+    while True:
+        world, opened = tmp_path / f"world-{moment}", 0
+        for folder in ("a/register/reports", "a/state"):
+            (world / folder).mkdir(parents=True)
+            (world / "evil" / folder).mkdir(parents=True)
+        guard = WriteGuard([world / "a/register"], [world / "a/state/sweep.db"])
+
+        def swapping(*words: Any, world: Path = world, moment: int = moment, **more: Any) -> int:
+            nonlocal opened
+            if opened == moment:
+                (world / swapped).rename(world / "moved")
+                (world / swapped).symlink_to(world / "evil" / swapped)
+            opened += 1
+            return real(*words, **more)
+
+        monkeypatch.setattr(os, "open", swapping)
+        with suppress(WriteRefused):
+            guard.write(world / path, b"text")
+        monkeypatch.setattr(os, "open", real)
+        assert tree(world / "evil") == {}
+        if opened <= moment:
+            break
+        moment += 1
+    assert moment > 3
+
+
+def test_a_lock_is_made_where_it_was_allowed_and_through_no_link(world: Path) -> None:
+    path = world / "state" / "sweep.db.lock"
+    guard = WriteGuard([], [path])
+    with locked(path, guard):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (world / "state").rename(world / "moved")
+    (world / "state").symlink_to(world / "elsewhere")
+    with pytest.raises(WriteRefused), locked(path, guard):
+        pass
+    assert tree(world / "elsewhere") == {"secret": "secret"}
+
+
+@needs_root
+def test_folders_above_that_may_be_passed_and_not_listed_are_no_hindrance(world: Path, guard: WriteGuard) -> None:
+    with lowered_rights(world):
+        with pytest.raises(PermissionError):
+            os.listdir(world.parent)
+        guard.write(world / "register" / "incidents.md", b"text")
+        assert guard.read(world / "register" / "incidents.md", 100) == b"text"
+
+
 def test_what_is_no_file_is_refused(world: Path, guard: WriteGuard) -> None:
     os.mkfifo(world / "register" / "pipe")
     for name in ("pipe", "reports"):
@@ -129,7 +190,7 @@ def test_what_is_no_file_is_refused(world: Path, guard: WriteGuard) -> None:
 def test_other_names_of_a_file_keep_the_old_text_and_its_mode_stays(world: Path, guard: WriteGuard) -> None:
     path, other = world / "register" / "a.md", world / "elsewhere" / "other"
     path.write_text("old")
-    path.chmod(0o640)
+    path.chmod(0o4640)
     other.hardlink_to(path)
     guard.write(path, b"new")
     assert (path.read_text(), other.read_text()) == ("new", "old")

@@ -196,6 +196,92 @@ def test_a_repointed_remote_is_refused(folder: Path, remote: Path, how: str) -> 
     assert git(remote, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
 
 
+REPOINTED_MEANWHILE = {
+    name: words for name, words in REPOINTED.items() if name not in ("another url", "no remote")
+} | {
+    "another url": ["remote", "set-url", "origin", "EVIL"],
+    "the url itself rewritten": ["config", "url.EVIL.insteadOf", "REMOTE"],
+    "the url itself rewritten to push to": ["config", "url.EVIL.pushInsteadOf", "REMOTE"],
+    "everything rewritten": ["config", "url.EVIL?.pushInsteadOf", ""],
+    "another program at the other end": [
+        "config",
+        "remote.origin.receivepack",
+        "touch EVIL/touched; git-receive-pack",
+    ],
+}
+
+
+@pytest.mark.parametrize("how", REPOINTED_MEANWHILE)
+def test_a_remote_that_is_repointed_behind_the_check_changes_nothing_of_what_is_pushed_where(
+    tmp_path: Path, folder: Path, remote: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    evil = bare(tmp_path / "evil.git")
+    (folder / "README").write_text("second\n")
+    repo = of(folder, push=True, expected_remote_url=str(remote))
+    repo.commit([Path("README")], "second")
+    words = [word.replace("EVIL", str(evil)).replace("REMOTE", str(remote)) for word in REPOINTED_MEANWHILE[how]]
+    real = repo._refuse_other_remote
+
+    def checked_and_then_repointed() -> None:
+        real()
+        git(folder, *words)
+
+    monkeypatch.setattr(repo, "_refuse_other_remote", checked_and_then_repointed)
+    repo.push()
+    assert git(remote, "rev-parse", "main") == git(folder, "rev-parse", "main")
+    assert git(folder, "rev-parse", "origin/main") == git(folder, "rev-parse", "main")
+    assert git(evil, "for-each-ref") == ""
+    assert not (evil / "touched").exists()
+
+
+def test_what_is_pulled_comes_from_the_expected_remote_whatever_is_set_meanwhile(
+    tmp_path: Path, folder: Path, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = elsewhere(tmp_path, remote, "theirs\n")
+    evil = bare(tmp_path / "evil.git")
+    git(tmp_path / "other", "push", "--quiet", str(evil), "HEAD~1:refs/heads/main")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.ours")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "stays")
+    repo = of(folder, push=True, expected_remote_url=str(remote))
+    real = repo._refuse_other_remote
+
+    def checked_and_then_repointed() -> None:
+        real()
+        git(folder, "remote", "set-url", "origin", str(evil))
+
+    monkeypatch.setattr(repo, "_refuse_other_remote", checked_and_then_repointed)
+    repo.pull()
+    assert git(folder, "rev-parse", "HEAD") == theirs == git(folder, "rev-parse", "origin/main")
+    assert repo._git("config", "user.ours").stdout == b"stays\n"
+
+
+def test_a_repository_behind_a_link_is_refused(tmp_path: Path, folder: Path) -> None:
+    other = repository(tmp_path / "other")
+    (folder / ".git").rename(tmp_path / "moved")
+    (folder / ".git").symlink_to(other / ".git")
+    with pytest.raises(GitRefused, match="is a link"):
+        of(folder).check()
+
+
+def test_submodules_are_left_alone_whatever_the_settings_say(tmp_path: Path, folder: Path, remote: Path) -> None:
+    """A submodule's URL is a place that whoever can push to the register names."""
+    module = repository(tmp_path / "module")
+    git(tmp_path, "clone", "--quiet", str(remote), "other")
+    git(tmp_path / "other", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(module), "module")
+    git(tmp_path / "other", "commit", "--quiet", "-m", "a submodule")
+    git(tmp_path / "other", "push", "--quiet", "origin", "main")
+    for setting in ("submodule.recurse", "fetch.recurseSubmodules", "push.recurseSubmodules"):
+        git(folder, "config", setting, "on-demand" if setting.startswith("push") else "true")
+    repo = of(folder, push=True)
+    repo.pull()
+    assert list((folder / "module").iterdir()) == []
+    (folder / "README").write_text("second\n")
+    repo.commit([Path("README")], "second")
+    assert repo.push()
+    assert not (folder / ".git" / "modules").exists()
+
+
 def test_no_repository_no_branch_or_another_branch_is_refused(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(GitRefused, match="in no git repository"):
@@ -220,6 +306,8 @@ def test_the_environment_of_another_repository_counts_for_nothing(
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_COMMON_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_GLOB_PATHSPECS", "1")  # which git refuses beside --literal-pathspecs
     (folder / "README").write_text("second\n")
     commit = of(folder).commit([Path("README")], "second")
     monkeypatch.undo()

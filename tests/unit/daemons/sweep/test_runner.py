@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ledger.client.outbox import Outbox
-from ledger.daemons.sweep import rehearsing, runner
+from ledger.client.saddle import Saddle
+from ledger.daemons.sweep import runner
 from ledger.daemons.sweep.guard import WriteGuard
 from ledger.daemons.sweep.journal import RunJournal
 from ledger.daemons.sweep.locking import SweepLocked, locked
-from ledger.daemons.sweep.showing_config import writes
 from ledger.events.model import Recorded
 from tests.unit.daemons.sweep.gits import own_world
 from tests.unit.daemons.sweep.worlds import JUDGE, World
@@ -221,7 +221,8 @@ def test_a_judge_that_repeats_an_old_incident_files_nothing_and_it_is_counted(wo
 def test_a_judge_that_writes_headings_paths_and_secrets_writes_text(world: World) -> None:
     world.damage("one")
     secret = "ghp_" + "a1B2" * 9
-    nasty = f"../../etc/passwd\n# One\n## Two · 2026-01-01 · HIGH\n<img src=x> [l](http://evil) {secret}"
+    in_pieces = "\u200b".join(secret)
+    nasty = f"../../etc/passwd\n# One\n## Two · 2026-01-01 · HIGH\n<img src=x> [l](http://evil) {secret} {in_pieces}"
     incident = {"severity": "HIGH", "candidates": ["C01"], "date": "../../x", "category": "../y"}
     texts = dict.fromkeys(("title", "what", "cost", "lesson", "why"), nasty)
     excluded = {"candidates": ["C01"], "reason": nasty}
@@ -234,7 +235,7 @@ def test_a_judge_that_writes_headings_paths_and_secrets_writes_text(world: World
     assert [line[:3] for line in incidents.splitlines() if line.startswith("#")] == ["# I", "## "]
     for path in written:
         text = (world.register / path).read_text()
-        assert secret not in text
+        assert secret not in text.replace("\\", "")
         assert "\n## Two" not in text
         if path.suffix == ".md":
             assert "<img" not in text.replace("\\<", "")
@@ -283,6 +284,17 @@ def test_a_lost_state_with_a_kept_list_judges_nothing_again_and_files_nothing_tw
     assert (world.run().status, len(world.asked)) == ("quiet", 1)
     world.damage("three")  # its source was initialised, by the list: this is judged, not a baseline
     assert world.run().headline == "1 incident filed: 1 HIGH"
+
+
+def test_a_run_goes_on_without_its_server_and_says_that_the_events_wait(world: World) -> None:
+    def open_saddle(outbox: Path, bytes_max: int) -> Saddle:
+        return Saddle("http://127.0.0.1:9", "a-token", outbox=outbox, bytes_max=bytes_max)
+
+    world.damage("one")
+    assert runner.run(world.parts(open_saddle=open_saddle, sends=True)).headline == "1 incident filed: 1 HIGH"
+    [said] = world.said
+    assert said.startswith(f"the events wait in {world.home}/sweep.db: ")
+    assert os.stat(world.home / "sweep.db").st_mode & 0o077 == 0
 
 
 def test_a_damaged_state_stops_the_run_and_says_how_to_go_on(world: World) -> None:
@@ -359,63 +371,6 @@ def test_a_run_that_is_killed_anywhere_loses_nothing_and_judges_nothing_twice(
     assert world.run().status == "quiet"
     assert not world.state().sweeps.unended()
     assert (world.home / "seen.txt").read_text().count("\n") == 4  # a head, the source, two sessions
-
-
-LINKS = ("sweep.db", "sweep.db-wal", "sweep.db.lock", "seen.txt", "register", "register/incidents.md")
-
-
-@pytest.mark.parametrize(
-    "name", [*LINKS, "register/index.json", "register/latest.md", "register/reports/2026-03-09.md"]
-)
-def test_a_link_in_place_of_anything_it_writes_is_refused_and_what_it_leads_to_stays(world: World, name: str) -> None:
-    world.damage("one")
-    (world.register / "reports").mkdir(parents=True)
-    target = world.home / "elsewhere"
-    if name == "register":
-        (world.register / "reports").rmdir()
-        world.register.rmdir()
-        target.mkdir()
-    else:
-        target.write_text("of somebody")
-    (world.home / name).symlink_to(target)
-    ended = world.run()
-    assert ended.status == "failed"
-    assert "is a link" in ended.headline or "a link, or something else" in ended.headline
-    assert (list(target.iterdir()) == []) if target.is_dir() else (target.read_text() == "of somebody")
-    assert (world.home / name).is_symlink()
-    assert not (world.register / "incidents.md").is_file() or name == "register/incidents.md"
-
-
-def test_a_dry_run_changes_nothing_whatever_there_is(world: World) -> None:
-    world.damage("one")
-    world.configure("[hooks]\non_success_cmd = 'touch hooked'")
-    before = world.tree()
-    rehearsed = rehearsing.rehearse(world.parts(), with_judge=False)
-    assert rehearsed.headline == "1 candidate of 1 session would be judged"
-    assert world.tree() == before
-    rehearsed = rehearsing.rehearse(world.parts(), with_judge=True)
-    assert rehearsed.headline == "would be: 1 incident filed: 1 HIGH"
-    assert world.tree(lambda name: name.startswith("judge/asked")) == before
-    world.run()
-    before = world.tree()
-    assert rehearsing.rehearse(world.parts(), with_judge=True).plan is None
-    assert world.tree() == before
-
-
-def test_a_whole_run_changes_nothing_but_what_config_says_it_writes(world: World) -> None:
-    world.damage("one")
-    (world.home / ".config").mkdir()
-    (world.home / ".config" / "settings").write_text("of somebody")
-    before = world.tree()
-    world.run()
-    allowed = writes(world.parts().config)
-    changed = {name for name, what in world.tree().items() if before.get(name) != what} | (
-        before.keys() - world.tree().keys()
-    )
-    for name in changed - {"judge/asked-1"}:  # which the judge wrote
-        path = world.home / name
-        assert path == world.register or any(path == one or one in path.parents for one in allowed), name
-    assert changed >= {"register/incidents.md", "sweep.db", "sweep.db.lock", "seen.txt"}
 
 
 def _events(world: World) -> list[Recorded]:

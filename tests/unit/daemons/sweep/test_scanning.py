@@ -132,3 +132,12 @@ def test_a_look_ends_when_the_sweep_is_asked_to(tmp_path: Path) -> None:
             )
     finally:
         stop.close()
+
+
+def test_an_address_with_a_password_is_shown_without_it() -> None:
+    class Elsewhere(Listed):
+        def sessions(self) -> Iterator[Found | Unreadable]:
+            yield Unreadable(self.name, "k", "https://somebody:Pa55w0rdOfNobody@ledger/sessions/k", "is gone")
+
+    [one] = scanned(Elsewhere("a")).unreadable
+    assert (one.where, one.key) == ("https://somebody:[REDACTED]@ledger/sessions/k", "k")

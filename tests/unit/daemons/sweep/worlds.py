@@ -95,8 +95,13 @@ class World:
         def open_saddle(outbox: Path, bytes_max: int) -> Saddle:
             return Saddle("http://127.0.0.1:9", "", outbox=outbox, drain=False, bytes_max=bytes_max)
 
-        how: dict[str, Any] = {"open_saddle": open_saddle, "say": self.said.append, "today": lambda: self.today}
-        return assembled(load(self.home / "sweep.toml"), connect=connect, sends=False, **{**how, **more})
+        how: dict[str, Any] = {
+            "open_saddle": open_saddle,
+            "say": self.said.append,
+            "today": lambda: self.today,
+            "sends": False,
+        }
+        return assembled(load(self.home / "sweep.toml"), connect=connect, **{**how, **more})
 
     def run(self) -> Ended:
         return runner.run(self.parts())

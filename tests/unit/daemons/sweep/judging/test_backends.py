@@ -107,6 +107,21 @@ def test_a_command_that_fails_says_how(words: list[str], said: str) -> None:
         judge_of(command(*words), redact).ask(PROMPT)
 
 
+def test_the_last_words_of_a_judge_are_cut_once_they_are_redacted(tmp_path: Path) -> None:
+    """The beginning by which a key is known may lie far before what is shown."""
+    body = "".join(f"MIIE{'aB3x' * 15}\n" for _ in range(200))
+    kind = "RSA PRIVATE" + " KEY-----"
+    (tmp_path / "said").write_text(f"no access\n-----BEGIN {kind}\n{body}-----END {kind}\ngiving up")
+    with pytest.raises(JudgeFailed) as failed:
+        judge_of(command("sh", "-c", f"cat {tmp_path}/said >&2; exit 1"), redact).ask(PROMPT)
+    assert failed.value.detail == "the judge ended with exit code 1: no access [REDACTED] giving up"
+    (tmp_path / "said").write_text("first\n" + "x" * 1000 + "\nlast")
+    with pytest.raises(JudgeFailed) as failed:
+        judge_of(command("sh", "-c", f"cat {tmp_path}/said >&2; exit 1"), redact).ask(PROMPT)
+    assert failed.value.detail.endswith("xx last")
+    assert len(failed.value.detail) < 400
+
+
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     script = f"sleep 61 & echo $! > {tmp_path}/pid; wait"
     with pytest.raises(JudgeFailed, match=r"no answer within 0\.3 s"):

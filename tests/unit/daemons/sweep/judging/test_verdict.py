@@ -159,7 +159,7 @@ def test_texts_are_one_redacted_line_of_bounded_length() -> None:
     seen = judged(verdict(GOOD | {"what": nasty}))
     what = seen.incidents[0].what
     assert "\n" not in what
-    assert what.startswith("a ## Heading · 2026-01-01 · HIGH [31mb token=[REDACTED]")
+    assert what.startswith("a ## Heading · 2026-01-01 · HIGH [31m b token=[REDACTED]")
     assert len(what) <= 2_000
 
 

@@ -14,6 +14,32 @@ def test_a_plain_no_in_what_begins_a_session_or_is_long_is_none() -> None:
     assert Story().agent("Done.").user("No. " + "Here is what the page should do, in full. " * 20).rules() == []
 
 
+ASKED = (
+    "Which database shall it be?",
+    "All done. **Anything else?**",
+    "Where does it run?\n1. on one host\n2. on many\n",
+)
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_what_an_agent_had_asked_for_is_no_objection_and_what_speaks_of_its_work_is(question: str) -> None:
+    def rules(answer: str) -> list[str]:
+        return Story().runs("make").agent(question).user(answer).rules()
+
+    for answer in ("PostgreSQL", "in src/utils", "a few hundred users", "the repo is at ~/app", "AWS, eu-central-1"):
+        assert rules(answer) == [], answer
+    for answer in ("you nuked my database", "everything is red", "I don't see any change", "we lost the data"):
+        assert rules(answer) == ["answers-otherwise"], answer
+
+
+def test_an_answer_in_unknown_words_counts_where_something_was_done_and_nothing_was_asked() -> None:
+    answer = "our customers can't log in"
+    assert Story().agent("Done.").user(answer).rules() == []
+    assert Story().runs("make").agent("Done.").user(answer).rules() == ["answers-otherwise"]
+    assert Story().runs("make").agent("Is it?\n\nI looked.\nIt is not.\nDone.").user("dark mode").rules() != []
+    assert Story().runs("make").agent("Which?").user("blue").user("the output is rubbish").rules() != []
+
+
 @pytest.mark.parametrize(
     "text",
     [

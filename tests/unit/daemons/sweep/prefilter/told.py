@@ -73,5 +73,5 @@ def told(sample: Sample) -> Story:
     if sample.family == AGENT:
         return Story().user("Go on.").agent(sample.text)
     if sample.family == PERSON:
-        return Story().agent("That is done.").user(sample.text)
+        return Story().calls("Edit", {"file_path": "a"}).agent("That is done.").user(sample.text)
     return Story().runs("make thing", f"starting\n{sample.text}\nthe end", 1 if sample.family == FAILURE else 0)

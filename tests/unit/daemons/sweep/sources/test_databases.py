@@ -12,6 +12,7 @@ import pytest
 from ledger.daemons.sweep.model import Found, SourceFailed, Unreadable
 from ledger.daemons.sweep.sources.databases import DatabaseSource
 from ledger.transcripts import opencode_db
+from tests.unit.daemons.sweep.owners import SOMEBODY, give_away, lowered_rights, needs_root, owned
 from tests.unit.transcripts.opencode_written import SESSION, START_MS, Records, into_database
 
 OTHER = "ses_0000000001ffAbCdEfGhIjKlMn"
@@ -108,6 +109,41 @@ def test_a_database_of_another_owner_is_opened_as_one_that_nobody_writes(
         assert words(wal) == ["Fix it"]
         assert files(wal.parent) == before
     assert opencode_db.is_opencode(wal)
+
+
+@needs_root
+@pytest.mark.parametrize("is_live", [True, False])
+@pytest.mark.parametrize("we_are", ["root", "somebody"])
+def test_a_database_that_another_user_owns_stays_as_it_was(wal: Path, is_live: bool, we_are: str) -> None:
+    """The real thing: root looks at a user's database, a user at root's in a folder that everybody may write to."""
+    with closing(sqlite3.connect(wal)) as db:
+        if is_live:
+            db.execute("UPDATE part SET data = replace(data, 'Fix it', 'Fix it now')")
+            db.commit()
+        else:
+            db.close()
+        for path in (wal.parent, *wal.parent.iterdir()):
+            path.chmod(0o777)
+        if we_are == "root":
+            give_away(wal.parent)
+            before = owned(wal.parent)
+            assert words(wal) == ["Fix it"]
+        else:
+            with lowered_rights(wal.parent, owner=0):
+                before = owned(wal.parent)
+                assert words(wal) == ["Fix it"]
+                with pytest.raises(PermissionError):
+                    os.chown(wal, SOMEBODY, SOMEBODY)  # it was no root who read
+        assert owned(wal.parent) == before
+
+
+@needs_root
+def test_a_database_that_we_may_not_read_is_reported(wal: Path) -> None:
+    wal.parent.chmod(0o755)
+    wal.chmod(0o600)
+    with lowered_rights(wal.parent, owner=0):
+        [told] = DatabaseSource("oc", str(wal)).sessions()
+    assert isinstance(told, Unreadable)
 
 
 def test_a_database_cannot_be_written_to(wal: Path) -> None:
