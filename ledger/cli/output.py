@@ -1,4 +1,7 @@
-"""What the commands share to show things: a console, tables, times, states in colour."""
+"""What the commands share to show things: a console, tables, times, states in colour.
+
+rich is loaded where something is shown with it: to load it takes longer than most commands do.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from ledger.cli.terminal import one_line, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 # Colour only where a person has to act, or where something has ended
 STYLES = {"failed": "bold red", "waiting": "bold yellow", "suspended": "yellow", "done": "green", "error": "red"}
@@ -39,6 +42,8 @@ def safe_json(value: Any, *, indent: int = -1) -> str:
 
 def console() -> Console:
     """Standard output. No markup, no guessing of what is a number or a path; nothing is wrapped in a pipe."""
+    from rich.console import Console
+
     out = Console(highlight=False, markup=False, emoji=False)
     out.soft_wrap = not out.is_terminal
     return out
@@ -46,6 +51,8 @@ def console() -> Console:
 
 def status(state: str) -> Text:
     """A state, or a row's kind, in the colour of what it says."""
+    from rich.text import Text
+
     return Text(one_line(state), style=STYLES.get(state.rpartition("-")[2], ""))
 
 
@@ -66,6 +73,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) ->
         for row in rows:
             click.echo("\t".join(one_line(str(cell)) for cell in row))
         return
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns[:-1]:
         table.add_column(column, overflow="fold")
@@ -76,6 +86,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) ->
 
 
 def paragraph(text: str) -> Text:
+    from rich.text import Text
+
     return Text(plain(text))
 
 
@@ -83,6 +95,9 @@ def paragraph(text: str) -> Text:
 def progress_bar(label: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
     """A bar on standard error where that is a terminal, nothing otherwise. Gives the function that is told how far
     things have come; a `total` that is not known is None."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
