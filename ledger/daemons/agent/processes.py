@@ -18,6 +18,7 @@ import msgspec
 
 from ledger.daemons.agent import guard
 from ledger.daemons.agent.leftovers import Mark, end_marked
+from ledger.daemons.agent.stopping import HEEDED_S
 
 GRACE_S = 5.0  # between asking to end, and ending
 NOT_FOUND, NOT_STARTED = 127, 126  # exit codes, as a shell has them
@@ -119,7 +120,7 @@ class Process:
         exit_code: int | None = None
         timed_out, stopped, trouble = False, False, ""
         overdue_at = time.monotonic() + self._time_s + self._slack_s if self._time_s else None
-        for line in self._lines(polls=stop is not None or overdue_at is not None):
+        for line in self._lines(_POLL_S if stop is not None or overdue_at is not None else HEEDED_S):
             if line is None:
                 if stop is not None and stop.is_set() and not stopped and exit_code is None:
                     stopped = True
@@ -148,14 +149,13 @@ class Process:
             trouble = "" if self.pid else "its guard ended before it could start it"
         return Outcome(exit_code, timed_out, stopped, trouble)
 
-    def _lines(self, *, polls: bool) -> Iterator[str | None]:
-        """What the guard says until it leaves; where it `polls`, None every now and then."""
+    def _lines(self, pause_s: float) -> Iterator[str | None]:
+        """What the guard says until it leaves, and None whenever it has said nothing for `pause_s`."""
         rest = b""
         while True:
-            if polls:
-                yield None
-                if not select.select([self._link], [], [], _POLL_S)[0]:
-                    continue
+            yield None
+            if not select.select([self._link], [], [], pause_s)[0]:
+                continue
             try:
                 data = self._link.recv(4096)
             except ConnectionError:

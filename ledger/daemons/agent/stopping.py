@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+# A signal that comes when a wait has just been entered is heeded when the wait is over: so none is longer than this
+HEEDED_S = 0.25
 ASK_TO_END = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,7 +35,13 @@ class Stop:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until it is asked, for at most `timeout_s`: True if it is."""
-        return self.is_set() or bool(select.select([self._reading], [], [], timeout_s)[0])
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self.is_set():
+            left_s = HEEDED_S if deadline is None else deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            select.select([self._reading], [], [], min(left_s, HEEDED_S))
+        return True
 
     def close(self) -> None:
         os.close(self._reading)
