@@ -3,7 +3,7 @@ and what could not be scored. Plain lists and dicts, ready for JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -57,12 +57,13 @@ def incident(board: Board, decided: Decided, id: str) -> Incident | None:
 
 def incidents(board: Board, decided: Decided) -> list[Incident]:
     """All of them, the worst first, then the newest: by when they happened last."""
-    told = [
-        Incident(found, found.head, standing(found, decided))
-        for found in board.found.values()
-        if found.head is not None
-    ]
-    return sorted(told, key=_rank)
+    return sorted(unsorted(board, decided), key=_rank)
+
+
+def unsorted(board: Board, decided: Decided) -> Iterator[Incident]:
+    for found in board.found.values():
+        if found.head is not None:
+            yield Incident(found, found.head, standing(found, decided))
 
 
 def _rank(one: Incident) -> tuple[int, tuple[int, ...], str]:
@@ -93,7 +94,7 @@ def _stands(one: Incident, status: str | None) -> bool:
     return status in (None, ALL, one.standing.status)
 
 
-def counts(told: Sequence[Incident]) -> Json:
+def counts(told: Iterable[Incident]) -> Json:
     """How many stand in each status, by severity."""
     found: Json = {severity: dict.fromkeys(STATUSES, 0) for severity in SEVERITIES}
     for one in told:

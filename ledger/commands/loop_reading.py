@@ -30,6 +30,7 @@ from projections.loop_state import AGENT, ITS_AGENTS, Loop, Loops
 from projections.session import Session
 from projections.task import Task
 
+LIVE_READ_MAX = 100
 _LOOPS_KEPT = 500
 _EVENTS_AT_ONCE = 500
 _CHECKPOINT_AFTER_EVENTS = 20_000
@@ -97,26 +98,27 @@ class LoopReader:
             raise unknown("loop", name)
         return named
 
-    async def halted(self) -> list[Standing]:
-        """The loops that their tasks say are halted. What their agents cost may be missing: reading what those said
-        takes longer."""
+    async def live(self) -> list[tuple[Loop, Task, Session]]:
+        """The loops that are halted, and the newest LIVE_READ_MAX of those that are not, with the task and the own
+        session of each. What their agents cost may be missing: reading what those said takes longer."""
         catalog = await self._reader.catalog()
-        suspended = [catalog.work.tasks[task_id] for _, _, task_id in catalog.tasks.in_status(kinds.SUSPENDED)]
-        return [await self.of(task, agents=False) for task in suspended if task.loops]
+        suspended, working = (
+            (task for _, _, task_id in catalog.tasks.in_status(state) if (task := catalog.work.tasks[task_id]).loops)
+            for state in (kinds.SUSPENDED, kinds.WORKING)
+        )
+        tasks = [*suspended, *islice(working, LIVE_READ_MAX)]
+        return [(_loop(await self._folded(task, (AGENT,)), task), task, _own_session(task)) for task in tasks]
 
-    async def of(self, task: Task, *, agents: bool = True) -> Standing:
-        """The loop of a task that the catalog holds among its loops; what its `agents` cost only where that is
-        wanted."""
-        kept = await self._folded(task, (AGENT, ITS_AGENTS) if agents else (AGENT,))
-        loop = kept.loops.loops.get(task.id, Loop(task.id))
-        own = [session for session in task.sessions_of() if session.agent == AGENT][-1]
+    async def of(self, task: Task) -> Standing:
+        """The loop of a task that the catalog holds among its loops."""
+        kept = await self._folded(task, (AGENT, ITS_AGENTS))
+        loop, own = _loop(kept, task), _own_session(task)
         taken = max(loop.taken_requests, default=-1)
         asked = await requests_of(self._store, own.session_id, own.saddle, after=taken)
         return Standing(loop, task, own, asked, kept.heard_at)
 
     async def _name(self, task: Task) -> str:
-        kept = await self._folded(task, (AGENT,))
-        return kept.loops.loops.get(task.id, Loop(task.id)).name
+        return _loop(await self._folded(task, (AGENT,)), task).name
 
     async def _folded(self, task: Task, agents: Sequence[str]) -> _Kept:
         kept = self._kept.setdefault(task.id, _Kept())
@@ -177,6 +179,14 @@ class LoopReader:
         with contextlib.suppress(StorageError):  # a cache that could not be kept is no reason to fail a read
             checkpoint = Checkpoint(LOOPS.version, position, msgspec.msgpack.encode((kept.read, state)))
             await self._store.save_checkpoint(_checkpoint(task_id), checkpoint)
+
+
+def _loop(kept: _Kept, task: Task) -> Loop:
+    return kept.loops.loops.get(task.id, Loop(task.id))
+
+
+def _own_session(task: Task) -> Session:
+    return [session for session in task.sessions_of() if session.agent == AGENT][-1]
 
 
 def _checkpoint(task_id: str) -> str:

@@ -14,10 +14,11 @@ from ledger.errors import InvalidField
 from ledger.events.decode import decode_body
 from ledger.events.kinds import is_own_stream
 from ledger.events.wire import DecisionIn
-from ledger.http.auth import READER, require
+from ledger.http.callers import owner_with_body, reader
 from ledger.http.incidents_rows import path_of_session
 from ledger.http.read import number
-from ledger.http.services import Services, as_json, services
+from ledger.http.services import Services, as_json
+from ledger.http.views import not_in_list
 from projections import incidents_views as views
 from projections.incidents import SEVERITIES
 from projections.incidents_board import Board
@@ -40,20 +41,18 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 async def incidents(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await listing(at, wanted(request)))
 
 
 async def incident(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await detail(at, request.path_params["id"]))
 
 
 async def decide_incident(request: Request) -> Response:
-    at = services(request)
-    caller = await at.access.writer(request)
-    async with at.admission.body(request) as body:
-        asked = decode_body(body, DecisionIn, empty_ok=True)
+    at, caller, body = await owner_with_body(request)
+    asked = decode_body(body, DecisionIn, empty_ok=True)
     id = request.path_params["id"]
     await at.incident_commands.decide(id, request.path_params["action"], asked.reason, caller.name)
     return as_json(await detail(at, id))
@@ -94,7 +93,7 @@ def _told(board: Board, decided: Decided, asked: Wanted, sessions_max: int, mond
             told, status=asked.status, severity=asked.severity, after=asked.after, limit=asked.limit
         )
     except KeyError as error:
-        raise InvalidField("after", f"{asked.after!r} is not in the list", hint="Give `next` as it came.") from error
+        raise not_in_list(asked.after) from error
     return {
         "items": [views.item(one, sessions_max) for one in shown],
         "next": following,
@@ -136,9 +135,3 @@ async def _link(at: Services, items: list[Json], exclusions: list[Json]) -> None
             turn["href"] = path_of_session(session_id, turn["seq"])
     for one in candidates:
         one["href"] = path_of_session(one["session_id"] if one["session_id"] in here else None, one["seq"])
-
-
-async def _reader(request: Request) -> Services:
-    at = services(request)
-    require(await at.access.caller(request), READER)
-    return at

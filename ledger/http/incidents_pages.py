@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -11,10 +10,11 @@ from starlette.responses import RedirectResponse, Response
 
 from ledger.http import incidents as told
 from ledger.http import rendering
-from ledger.http.auth import OWNER, require
+from ledger.http.callers import owner_with_form
 from ledger.http.incidents_plots import trend_plots
-from ledger.http.pages import Me, form_of, shared_page
-from ledger.http.services import Services, services
+from ledger.http.page_words import in_path
+from ledger.http.pages import Me, any_root, shared_page
+from ledger.http.services import Services
 from projections.incidents_views import UNRESOLVED
 
 SHOWN = 50
@@ -41,21 +41,13 @@ async def _incident(request: Request, at: Services, me: Me) -> str:
     return await asyncio.to_thread(rendering.incident_page, found, me, now=at.clock())
 
 
-async def _any_root(request: Request, at: Services) -> None:
-    """What is told of incidents lies under the roots of all sweeps, and that of the decisions."""
-
-
-incidents = shared_page(_incidents, _any_root)
-incident = shared_page(_incident, _any_root)
+incidents = shared_page(_incidents, any_root)
+incident = shared_page(_incident, any_root)
 
 
 async def decide_incident(request: Request) -> Response:
-    at = services(request)
-    caller = await at.access.caller(request)
-    form = await form_of(request)
-    at.access.check_csrf(caller, str(form.get("csrf", "")))
-    require(caller, OWNER)
+    at, caller, form = await owner_with_form(request)
     id = request.path_params["id"]
     await at.incident_commands.decide(id, request.path_params["action"], str(form.get("reason", "")), caller.name)
-    name = quote(id, safe="")
+    name = in_path(id)
     return RedirectResponse(f"/incidents#i-{name}" if form.get("back") == "list" else f"/incidents/{name}", 303)

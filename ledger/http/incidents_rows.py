@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from ledger.http.page_words import capital, number
+from ledger.http.page_words import capital, in_path, number
 from projections.incidents import HIGH, SEVERITIES
 from projections.incidents_board import EXCLUDED, REJECTED, UNMENTIONED
 from projections.incidents_decided import ACKNOWLEDGED, OPEN, RESOLVED
@@ -22,7 +21,7 @@ def path_of_session(session_id: str | None, seq: int | None = None) -> str | Non
     """Where a session, or one of its events, is shown; None where there is none."""
     if session_id is None:
         return None
-    path = f"/sessions/{quote(session_id.encode('utf-8', 'replace').decode(), safe='')}"
+    path = f"/sessions/{in_path(session_id)}"
     return path if seq is None else f"{path}?around={seq}#e-{seq}"
 
 
@@ -40,6 +39,16 @@ def headline(counts: Mapping[str, Mapping[str, int]], registers: Sequence[Json])
     new = sum(counts[severity][OPEN] for severity in SEVERITIES)
     said = [_unresolved(sum(unresolved.values()), unresolved[HIGH], new), *_unscored(registers)]
     return " ".join(said)
+
+
+def high_unresolved(counts: Mapping[str, Mapping[str, int]]) -> tuple[int, str]:
+    """(how many HIGH incidents nobody has acknowledged, a sentence on all that are not resolved: empty for none)."""
+    new = counts[HIGH][OPEN]
+    count = new + counts[HIGH][ACKNOWLEDGED]
+    if not count:
+        return 0, ""
+    rest = "" if not new else ", not acknowledged yet" if count == 1 else f", {number(new)} not acknowledged yet"
+    return new, f"{capital(number(count))} HIGH {'incident is' if count == 1 else 'incidents are'} unresolved{rest}."
 
 
 def _unresolved(count: int, high: int, new: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -11,13 +10,17 @@ from starlette.responses import Response
 
 from ledger import prices
 from ledger.commands.loop_reading import Standing
-from ledger.errors import Conflict, InvalidField
+from ledger.errors import Conflict
 from ledger.events.times import format_instant
-from ledger.http.auth import READER, require
+from ledger.http.callers import reader
+from ledger.http.loop_rows import Skip, interval_s, last_skip
+from ledger.http.page_words import in_path
 from ledger.http.read import number
-from ledger.http.services import Services, as_json, services
+from ledger.http.services import Services, as_json
+from ledger.http.views import not_in_list
 from projections.actions import links
 from projections.loop_actions import loop_actions
+from projections.loop_reasons import Reason
 from projections.loop_state import ROLES, Loop
 from projections.loop_views import ROUNDS_SHOWN, loop_item, loop_view
 from projections.session import session_item
@@ -26,20 +29,19 @@ from projections.usage import usage_item
 
 LOOPS_SHOWN, LOOPS_SHOWN_MAX = 50, 200
 ROUNDS_SHOWN_MAX = 1000
-_INTERVAL_S_MAX = 10**9
 
 Json = dict[str, Any]
 
 
 async def loops(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     limit = number(request, "limit", LOOPS_SHOWN, LOOPS_SHOWN_MAX)
     return as_json(await listing(at, after=request.query_params.get("after"), limit=limit))
 
 
 async def loop(request: Request) -> Response:
     """By its task's id, or by its name where no other loop has that."""
-    at = await _reader(request)
+    at = await reader(request)
     name = request.path_params["id"]
     [task, *others] = await at.loops.called(name)
     if others:
@@ -56,7 +58,7 @@ async def listing(at: Services, *, after: str | None = None, limit: int = LOOPS_
     try:
         found, following = await at.loops.newest(limit, after=after)
     except KeyError as error:
-        raise InvalidField("after", f"{after!r} is not in the list", hint="Give `next` as it came.") from error
+        raise not_in_list(after) from error
     return {"items": [item(standing) for standing in found], "next": following, "cursor": at.cursor(heads)}
 
 
@@ -74,7 +76,7 @@ async def detail(at: Services, task: Task, *, rounds: int = ROUNDS_SHOWN) -> Jso
         "cwd": own.cwd,
         **_configured(found.config),
         "sessions": [session_item(one) for one in task.sessions_of()],
-        "actions": links(f"/api/loops/{quote(task.id, safe='')}", offered(standing)),
+        "actions": links(f"/api/loops/{in_path(task.id)}", offered(standing)),
         "cursor": at.cursor(heads),
     }
 
@@ -89,15 +91,18 @@ def item(standing: Standing) -> Json:
         "host": standing.session.host,
         "usage": prices.priced(usage_item(standing.loop.usage.whole)),
         "at_work": at_work(standing.loop),
+        "last_skip": skip_item(last_skip(standing.loop)),
+        "interval_s": interval_s(standing.loop),
         "requests": msgspec.to_builtins(standing.requests),
         "heard_at": format_instant(standing.heard_at),
     }
 
 
 def at_work(found: Loop) -> Json | None:
-    """The round that it is in, and the role that is next to end there; None between rounds."""
-    one, roles = found.open_round, found.config.get("roles")
-    if one is None:
+    """The round that it is in, and the role that is next to end there; None between rounds, and where its runner was
+    ended in the middle of one."""
+    one, roles, skip = found.open_round, found.config.get("roles"), last_skip(found)
+    if one is None or (skip is not None and skip.reason == Reason.INTERRUPTED):
         return None
     configured = [role for role in ROLES if isinstance(roles, dict) and roles.get(role)]
     return {"tick": one.tick, "role": next((role for role in configured if role not in one.roles), None)}
@@ -111,22 +116,10 @@ def offered(standing: Standing) -> tuple[str, ...]:
 
 def _configured(config: Json) -> Json:
     """What a page tells of a loop.json, whoever wrote it."""
-    schedule, radius = config.get("schedule"), config.get("blast_radius")
-    interval_s = schedule.get("interval_seconds") if isinstance(schedule, dict) else None
+    radius = config.get("blast_radius")
     scope = radius.get("file_scope") if isinstance(radius, dict) else None
-    if (
-        isinstance(interval_s, bool)
-        or not isinstance(interval_s, int | float)
-        or not 0 <= interval_s < _INTERVAL_S_MAX
-    ):
-        interval_s = None
-    return {
-        "interval_s": interval_s,
-        "file_scope": [one for one in scope if isinstance(one, str)] if isinstance(scope, list) else [],
-    }
+    return {"file_scope": [one for one in scope if isinstance(one, str)] if isinstance(scope, list) else []}
 
 
-async def _reader(request: Request) -> Services:
-    at = services(request)
-    require(await at.access.caller(request), READER)
-    return at
+def skip_item(skip: Skip | None) -> Json | None:
+    return None if skip is None else {"reason": skip.reason, "at": format_instant(skip.at)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -12,20 +11,17 @@ from ledger.errors import NotFound
 from ledger.events.model import task_stream
 from ledger.http import loops as told
 from ledger.http import rendering, requests
-from ledger.http.auth import OWNER, require
-from ledger.http.pages import Me, form_of, shared_page
+from ledger.http.callers import owner_with_form
+from ledger.http.page_words import in_path
+from ledger.http.pages import Me, any_root, shared_page
 from ledger.http.read import number
-from ledger.http.services import Services, services
+from ledger.http.services import Services
 from projections.loop_views import ROUNDS_SHOWN
 
 
 async def _loops(request: Request, at: Services, me: Me) -> str:
     listing = await told.listing(at, after=request.query_params.get("after"))
     return await asyncio.to_thread(rendering.loops_page, listing, me, now=at.clock())
-
-
-async def _any_root(request: Request, at: Services) -> None:
-    return None
 
 
 async def _loop(request: Request, at: Services, me: Me) -> str:
@@ -52,16 +48,12 @@ async def _root_of_loop(request: Request, at: Services) -> str | None:
     return None if info is None else info.root
 
 
-loops = shared_page(_loops, _any_root)
+loops = shared_page(_loops, any_root)
 loop = shared_page(_loop, _root_of_loop)
 
 
 async def ask_loop(request: Request) -> Response:
-    at = services(request)
-    caller = await at.access.caller(request)
-    form = await form_of(request)
-    at.access.check_csrf(caller, str(form.get("csrf", "")))
-    require(caller, OWNER)
+    at, caller, form = await owner_with_form(request)
     task_id = request.path_params["id"]
     await requests.ask(at, task_id, request.path_params["action"], str(form.get("reason", "")), caller.name)
-    return RedirectResponse(f"/loops/{quote(task_id, safe='')}", 303)
+    return RedirectResponse(f"/loops/{in_path(task_id)}", 303)

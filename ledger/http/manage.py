@@ -13,27 +13,28 @@ from ledger.events.decode import decode_body
 from ledger.events.times import format_instant, parse_instant
 from ledger.events.wire import DecisionIn, GoalIn, NewTaskIn, ProjectIn, TokenIn
 from ledger.http import views
-from ledger.http.auth import OWNER, Caller, require
+from ledger.http.auth import OWNER, require
+from ledger.http.callers import owner_with_body
 from ledger.http.services import Services, as_json, services
 from ledger.store.base import Token
 from projections.catalog import project_item
 
 
 async def create_project(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     project_id, new = await at.decisions.create_project(decode_body(body, ProjectIn), caller.name)
     project = (await at.reader.catalog()).projects[project_id]
     return as_json(project_item(project), 201 if new else 200)
 
 
 async def create_goal(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     goal_id, new = await at.decisions.create_goal(decode_body(body, GoalIn), caller.name)
     return as_json(await views.goal(at, goal_id), 201 if new else 200)
 
 
 async def create_task(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     task_id, new = await at.decisions.create_task(decode_body(body, NewTaskIn), caller.name)
     return as_json(await views.task(at, task_id), 201 if new else 200)
 
@@ -51,7 +52,7 @@ async def _decide(
     decision: Callable[[Services], Callable[[str, str, str, str], Awaitable[None]]],
     view: Callable[[Services, str], Awaitable[dict[str, Any]]],
 ) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     asked = decode_body(body, DecisionIn, empty_ok=True)
     id, action = request.path_params["id"], request.path_params["action"]
     await decision(at)(id, action, asked.reason, caller.name)
@@ -59,7 +60,7 @@ async def _decide(
 
 
 async def create_token(request: Request) -> Response:
-    at, _, body = await _owned(request)
+    at, _, body = await owner_with_body(request)
     asked = decode_body(body, TokenIn)
     expires_at = None if asked.expires_at is None else parse_instant(asked.expires_at)
     if asked.expires_at is not None and expires_at is None:
@@ -79,13 +80,6 @@ async def revoke_token(request: Request) -> Response:
     await at.access.writer(request)
     await at.access.revoke(request.path_params["id"])
     return Response(status_code=204)
-
-
-async def _owned(request: Request) -> tuple[Services, Caller, bytes]:
-    at = services(request)
-    caller = await at.access.writer(request)
-    async with at.admission.body(request) as body:
-        return at, caller, body
 
 
 def _token_item(token: Token) -> dict[str, Any]:

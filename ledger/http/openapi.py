@@ -13,7 +13,7 @@ import msgspec
 
 from ledger import __version__
 from ledger.http.problems import Problem
-from ledger.http.routes import ANY, API, Endpoint
+from ledger.http.routes import ANY, API, SCHEMES, Endpoint
 
 _REF = "#/components/schemas/{name}"
 _ERRORS = {
@@ -42,7 +42,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": SCHEMES,
         },
     }
 
@@ -57,7 +57,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.who == ANY:
         operation["security"] = []
     else:
-        operation["security"] = [{"bearer": []}]
+        operation["security"] = [{scheme: []} for scheme in endpoint.schemes]
         operation["x-role"] = endpoint.who
         problem = {"application/problem+json": {"schema": _ref(Problem)}}
         for status in _ERRORS[endpoint.method]:

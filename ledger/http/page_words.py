@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 Json = Mapping[str, Any]
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
-def headline(fleet: Json) -> str:
-    """What a person has to do, in a sentence."""
+def headline(fleet: Json, new_incidents: int = 0) -> str:
+    """What a person has to do, in a sentence. `new_incidents` are HIGH, and nobody has acknowledged them."""
     needs, failed = len(fleet["needs_you"]), len(fleet["failed"])
     parts = []
     if needs:
         parts.append(f"{number(needs)} {'thing needs' if needs == 1 else 'things need'} you")
     if failed:
         parts.append(f"{number(failed)} failed")
+    if new_incidents:
+        parts.append(f"{number(new_incidents)} new HIGH {'incident' if new_incidents == 1 else 'incidents'}")
     if not parts:
         parts.append("nothing needs you")
         if silent := len(fleet["silent"]):
@@ -93,6 +96,11 @@ _PROBLEMS = {
     429: "Too much at once",
     503: "The ledger cannot answer just now",
 }
+
+
+def in_path(text: str) -> str:
+    """An id as one part of an address. A lone surrogate, which no address can hold, is a question mark."""
+    return quote(text.encode("utf-8", "replace").decode(), safe="@")
 
 
 def capital(words: str) -> str:

@@ -6,20 +6,21 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from markupsafe import escape
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ledger.errors import Forbidden, NotFound, TooLarge, Unauthenticated
+from ledger.errors import Forbidden, NotFound, Unauthenticated
 from ledger.events.content import parse_payload
 from ledger.events.model import END_SEQ, OPENING_SEQ, Recorded, goal_root, task_stream
 from ledger.events.times import format_instant
 from ledger.http import rendering, views
 from ledger.http.agent_text import plain
-from ledger.http.auth import COOKIE, OWNER, READER, Caller, require
+from ledger.http.auth import COOKIE, READER, Caller, require
+from ledger.http.callers import form_of, owner_with_form
+from ledger.http.page_words import in_path
 from ledger.http.read import filters, optional_number, story
 from ledger.http.services import Services, services
 from ledger.store.base import Store
@@ -27,7 +28,6 @@ from projections import catalog as catalogs
 from projections.actions import HALT, RESUME
 from projections.goal import ROWS_SHOWN
 
-FORM_BYTES_MAX = 64 * 2**10
 SESSION_EVENTS_SHOWN = 200
 EVENTS_BEFORE = 20  # shown before the one that a link leads to
 STOPS_SHOWN = 20  # of a goal's history
@@ -77,11 +77,11 @@ async def _home(request: Request, at: Services, me: Me) -> str:
     return await asyncio.to_thread(rendering.home_page, await views.fleet(at), me, now=at.clock())
 
 
-async def _any_root(request: Request, at: Services) -> None:
-    return None
+async def any_root(request: Request, at: Services) -> None:
+    """For a page that tells of many roots: whatever moves may change it."""
 
 
-home = shared_page(_home, _any_root)
+home = shared_page(_home, any_root)
 
 
 @page
@@ -237,24 +237,12 @@ async def decide_task(request: Request) -> Response:
 async def _decide(
     request: Request, decision: Callable[[Services], Callable[[str, str, str, str], Awaitable[None]]], what: str
 ) -> Response:
-    at = services(request)
-    caller = await at.access.caller(request)
-    form = await form_of(request)
-    at.access.check_csrf(caller, str(form.get("csrf", "")))
-    require(caller, OWNER)
+    at, caller, form = await owner_with_form(request)
     id, action = request.path_params["id"], request.path_params["action"]
     await decision(at)(id, action, str(form.get("reason", "")), caller.name)
     if action in (HALT, RESUME):  # the loop's page shows what was asked until its runner has taken it
         what = "loops"
-    return RedirectResponse(f"/{what}/{quote(id, safe='')}", 303)
-
-
-async def form_of(request: Request, bytes_max: int = FORM_BYTES_MAX) -> FormData:
-    """Raises TooLarge."""
-    length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > bytes_max:
-        raise TooLarge(f"a form has a stated length of at most {bytes_max} bytes")
-    return await request.form(max_files=0, max_fields=10)
+    return RedirectResponse(f"/{what}/{in_path(id)}", 303)
 
 
 def _me(caller: Caller) -> Me:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ledger.errors import InvalidField
 from ledger.events.model import END_SEQ
 from ledger.http import views
-from ledger.http.auth import READER, require
-from ledger.http.services import Services, as_json, services
+from ledger.http.callers import reader
+from ledger.http.services import Services, as_json
 from ledger.store.base import Heads
 from projections import catalog as catalogs
 from projections.goal import ROWS_SHOWN
@@ -21,17 +21,17 @@ PAGE_MAX = 1000
 
 
 async def goal(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await views.goal(at, request.path_params["id"], **await story(request, at)))
 
 
 async def task(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await views.task(at, request.path_params["id"], **await story(request, at)))
 
 
 async def session(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await views.session(at, request.path_params["id"]))
 
 
@@ -44,25 +44,19 @@ async def tasks(request: Request) -> Response:
 
 
 async def projects(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     wanted = filters(request)
     return as_json(await views.listing(at, catalogs.projects, after=wanted["after"], limit=wanted["limit"]))
 
 
 async def fleet(request: Request) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await views.fleet(at))
 
 
 async def _list(request: Request, listing: Callable[..., dict[str, Any]]) -> Response:
-    at = await _reader(request)
+    at = await reader(request)
     return as_json(await views.listing(at, listing, **filters(request)))
-
-
-async def _reader(request: Request) -> Services:
-    at = services(request)
-    require(await at.access.caller(request), READER)
-    return at
 
 
 def filters(request: Request) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from ledger.commands.remediation_reading import Standing
 from ledger.errors import InvalidField
 from ledger.events.decode import decode_body
 from ledger.events.wire import ApproveIn
-from ledger.http.auth import OWNER, Caller, require
-from ledger.http.services import Services, as_json, services
+from ledger.http.auth import OWNER, require
+from ledger.http.callers import owner_with_body
+from ledger.http.services import as_json, services
 from projections.remediation.plan import Configuration
 from projections.remediation.state import Run
 from projections.remediation.views import detail, not_started
@@ -43,14 +44,14 @@ async def one_run(request: Request) -> Response:
 
 
 async def start_run(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     wanted = decode_body(body, dict[str, Any])
     run_id = await at.remediation.start(wanted, caller.name, caller.saddle)
     return as_json(run_json(await at.runs.standing(run_id)), 201)
 
 
 async def resume_run(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     wanted = decode_body(body, dict[str, Any], empty_ok=True)
     if unknown := sorted(wanted.keys() - {"steps"}):
         raise InvalidField(unknown[0], "is no field of this request", hint='Send {"steps": […]}, or nothing.')
@@ -60,7 +61,7 @@ async def resume_run(request: Request) -> Response:
 
 
 async def approve_run(request: Request) -> Response:
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     asked = decode_body(body, ApproveIn, empty_ok=True)
     run_id = await at.remediation.approve(asked.feedback, caller.name, caller.saddle)
     return as_json(run_json(await at.runs.standing(run_id)))
@@ -68,7 +69,7 @@ async def approve_run(request: Request) -> Response:
 
 async def configure_remediation(request: Request) -> Response:
     """Names, aliases and rules: what a plan is checked against. Where projects lie only their runner knows."""
-    at, caller, body = await _owned(request)
+    at, caller, body = await owner_with_body(request)
     configuration = decode_body(body, Configuration)
     new = await at.remediation.configure(configuration, caller.name)
     return as_json({"configuration": msgspec.to_builtins(configuration), "new": new})
@@ -91,10 +92,3 @@ def run_json(standing: Standing) -> Json:
         "cancelled": standing.cancelled,
         **({"actions": []} if standing.cancelled else {}),
     }
-
-
-async def _owned(request: Request) -> tuple[Services, Caller, bytes]:
-    at = services(request)
-    caller = await at.access.writer(request)
-    async with at.admission.body(request) as body:
-        return at, caller, body

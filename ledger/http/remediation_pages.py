@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -13,11 +12,14 @@ from starlette.responses import RedirectResponse, Response
 from ledger.errors import InvalidField, NotFound, Unauthenticated
 from ledger.events.model import task_root
 from ledger.http import rendering
-from ledger.http.auth import OWNER, Caller, require
-from ledger.http.pages import Me, form_of, page, shared_page
+from ledger.http.auth import OWNER, Caller
+from ledger.http.callers import owner_with_form
+from ledger.http.page_words import in_path
+from ledger.http.pages import Me, page, shared_page
 from ledger.http.read import optional_number
 from ledger.http.remediation_rows import status_of_run
 from ledger.http.services import Services, services
+from ledger.http.views import not_in_list
 from projections.catalog import task_item
 from projections.remediation import story
 from projections.remediation.state import Run
@@ -43,14 +45,14 @@ async def run(request: Request) -> Response:
 
 
 async def resume_run(request: Request) -> Response:
-    at, caller, form = await _decided(request)
+    at, caller, form = await owner_with_form(request, PLAN_FORM_BYTES_MAX)
     wanted = _plan_of(str(form.get("plan", "")))
     run_id = await at.remediation.resume(wanted, caller.name, caller.saddle, request.path_params["id"])
     return _back_to(run_id)
 
 
 async def approve_run(request: Request) -> Response:
-    at, caller, form = await _decided(request)
+    at, caller, form = await owner_with_form(request, PLAN_FORM_BYTES_MAX)
     feedback = str(form.get("feedback", ""))
     run_id = await at.remediation.approve(feedback, caller.name, caller.saddle, request.path_params["id"])
     return _back_to(run_id)
@@ -64,7 +66,7 @@ async def _list(request: Request, at: Services, me: Me, owner: str | None) -> st
     if after is not None:
         places = [place for place, one in enumerate(entries) if one.run_id == after]
         if not places:
-            raise InvalidField("after", f"{after!r} is not in the list", hint="Give `next` as it came.")
+            raise not_in_list(after)
         entries = entries[places[0] + 1 :]
     shown, work = entries[:RUNS_SHOWN], (await at.reader.catalog()).work
     items = []
@@ -149,15 +151,6 @@ async def _is_owner(request: Request) -> bool:
     return caller is not None and caller.role == OWNER
 
 
-async def _decided(request: Request) -> tuple[Services, Caller, Any]:
-    at = services(request)
-    caller = await at.access.caller(request)
-    form = await form_of(request, PLAN_FORM_BYTES_MAX)
-    at.access.check_csrf(caller, str(form.get("csrf", "")))
-    require(caller, OWNER)
-    return at, caller, form
-
-
 def _plan_of(text: str) -> Json | None:
     """What was typed: a list of steps, or `{"steps": […]}`; None where nothing was. Raises InvalidField."""
     if not text.strip():
@@ -177,4 +170,4 @@ def _plan_text(run: Run) -> str:
 
 
 def _back_to(run_id: str) -> Response:
-    return RedirectResponse(f"/runs/{quote(run_id, safe='')}", 303)
+    return RedirectResponse(f"/runs/{in_path(run_id)}", 303)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -23,8 +23,8 @@ from ledger.events.times import format_instant
 from ledger.http import page_words
 from ledger.http.agent_text import first_sentence, plain, terminal
 from ledger.http.diffs import drawn
-from ledger.http.incidents_rows import HOW, dot_of, headline
-from ledger.http.loop_rows import brake_rows, round_rows, scores_plot, stands
+from ledger.http.incidents_rows import HOW, dot_of, headline, high_unresolved
+from ledger.http.loop_rows import brake_rows, next_steps, overdue, round_rows, scores_plot, stands
 from ledger.http.page_rows import narrative_rows, session_tree
 from ledger.http.remediation_rows import DOTS, status_of_run, story_rows
 from ledger.http.session_rows import is_end_slot, session_entries, text_of
@@ -54,13 +54,16 @@ _DAY_NS = 24 * 3600 * 10**9
 def home_page(fleet: Json, me: Me, *, now: int) -> str:
     """The fleet: what needs a person, what failed, what fell silent, what runs and what ended."""
     day_ago = format_instant(now - _DAY_NS)
+    new_incidents, high = high_unresolved(fleet["incidents"])
     return _render(
         "home.html",
         me,
         now,
         fleet=fleet,
-        alarm=bool(fleet["failed"]),
-        headline=page_words.headline(fleet),
+        alarm=bool(fleet["failed"] or new_incidents),
+        headline=page_words.headline(fleet, new_incidents),
+        new_incidents=new_incidents,
+        high=high,
         agents=page_words.agents_at_work(fleet),
         last_word=max((saddle["last_contact"] for saddle in fleet["saddles"]), default=None),
         questions={item["task_id"]: item["question"] for item in fleet["needs_you"]},
@@ -133,20 +136,21 @@ def exchange_page(run: Json, row: Json, me: Me, *, now: int) -> str:
 
 
 def _path_of_run(run: Json) -> str:
-    return f"/runs/{quote(_encodable(str(run['run_id'])), safe='')}"
+    return f"/runs/{page_words.in_path(run['run_id'])}"
 
 
 def loops_page(listing: Json, me: Me, *, now: int, name: str | None = None) -> str:
     """A page of loops as GET /api/loops gives it; all of one `name`, if that is given."""
-    rows = [(one, *stands(one)) for one in listing["items"]]
+    rows = [(one, *stands(one), overdue(one, now)) for one in listing["items"]]
     return _render("loops.html", me, now, listing=listing, rows=rows, name=name)
 
 
 def loop_page(found: Json, me: Me, *, now: int) -> str:
     """A loop as GET /api/loops/ID gives it."""
     dot, said = stands(found)
-    told = {"dot": dot, "said": said, "brakes": brake_rows(found["brakes"]), "rounds": round_rows(found["rounds"])}
-    path = f"/loops/{quote(_encodable(str(found['task_id'])), safe='')}"
+    told = {"dot": dot, "said": said, "rounds": round_rows(found["rounds"]), "steps": next_steps(found, now)}
+    told["brakes"] = brake_rows(found["brakes"], found["cost_usd"])
+    path = f"/loops/{page_words.in_path(found['task_id'])}"
     return _render("loop.html", me, now, it=found, plot=scores_plot(found["scores"]), path=path, **told)
 
 
@@ -217,7 +221,7 @@ def _environment() -> Environment:
         "json_text": text_of,
         "named": lambda title, noun, name: title.strip() or f"{noun} {name}",
         "plain_clock": lambda at: f"{at[:10]} {at[11:19]} UTC",
-        "pathid": lambda text: quote(_encodable(str(text)), safe="@"),
+        "pathid": lambda text: page_words.in_path(str(text)),
         "query": _query,
         "seq_name": lambda seq: "end" if is_end_slot(seq) else str(seq),
         "short": _short,
@@ -236,10 +240,6 @@ def _environment() -> Environment:
 def _visible(value: object) -> object:
     """What Jinja runs over everything it is about to escape."""
     return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def _cut(text: str, whole: bool = False) -> tuple[str, int, str]:
@@ -264,7 +264,9 @@ def _dollars(amount: float) -> str:
 
 
 def _query(values: Json) -> str:
-    return urlencode({name: _encodable(str(value)) for name, value in values.items() if value is not None})
+    return urlencode(
+        {name: str(value).encode("utf-8", "replace") for name, value in values.items() if value is not None}
+    )
 
 
 def _instant(at: str | None) -> datetime | None:

@@ -13,6 +13,7 @@ from ledger.events.ids import checked_id
 from ledger.events.wire import DecisionIn, RequestsOut
 from ledger.http import loops, views
 from ledger.http.auth import SADDLE, require
+from ledger.http.callers import owner_with_body
 from ledger.http.read import optional_number
 from ledger.http.services import Services, as_json, services
 from projections.actions import HALT, RESUME
@@ -31,10 +32,8 @@ async def loop_requests(request: Request) -> Response:
 
 async def decide_loop(request: Request) -> Response:
     """The same decisions as those of its task, and those that only the loop itself shows to be open."""
-    at = services(request)
-    caller = await at.access.writer(request)
-    async with at.admission.body(request) as body:
-        asked = decode_body(body, DecisionIn, empty_ok=True)
+    at, caller, body = await owner_with_body(request)
+    asked = decode_body(body, DecisionIn, empty_ok=True)
     task_id = request.path_params["id"]
     await ask(at, task_id, request.path_params["action"], asked.reason, caller.name)
     return as_json(await views.task(at, task_id))

@@ -34,12 +34,21 @@ from projections.remediation.plan import Configuration
 
 Handler = Callable[[Request], Awaitable[Response]]
 ANY = "any"
+BEARER, BASIC = "bearer", "basic"
+SCHEMES = {
+    BEARER: {"type": "http", "scheme": "bearer"},
+    BASIC: {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The token is the password; the name is not looked at.",
+    },
+}
 
 
 class Endpoint(msgspec.Struct, frozen=True):
     """One route. `who` is the role it takes (an owner may do all), `body` the type of its request, `answers` the type
     of the body for each good status (None: an object that the summary describes; "": no body), `query` its
-    parameters, each with what it means."""
+    parameters, each with what it means, `schemes` how a token may be sent, of SCHEMES."""
 
     method: str
     path: str
@@ -50,6 +59,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     answers: dict[int, Any] = msgspec.field(default_factory=lambda: {200: None})
     query: dict[str, str] = {}
     media: str = "application/json"
+    schemes: tuple[str, ...] = (BEARER,)
 
 
 _FILTERS = {
@@ -148,11 +158,9 @@ API = (
     Endpoint("POST", "/api/incidents/{id}/{action}", OWNER, incidents.decide_incident,
              "Decides about an incident: acknowledge, resolve or reopen, as its `actions` offer.", wire.DecisionIn),
     Endpoint("GET", "/incidents.json", READER, incidents_feeds.incidents_json,
-             "The newest incidents as JSON Feed 1.1; takes a token as the password of Basic, too.",
-             media=incidents_feeds.JSON_FEED),
+             "The newest incidents as JSON Feed 1.1.", media=incidents_feeds.JSON_FEED, schemes=(BEARER, BASIC)),
     Endpoint("GET", "/incidents.atom", READER, incidents_feeds.incidents_atom,
-             "The newest incidents as Atom; takes a token as the password of Basic, too.",
-             media=incidents_feeds.ATOM),
+             "The newest incidents as Atom.", media=incidents_feeds.ATOM, schemes=(BEARER, BASIC)),
     Endpoint("GET", "/api/search", READER, search.search, "Finds what was said, the newest first.", query=_SEARCH),
     Endpoint("GET", "/api/events", READER, log.feed, "The log in position order.", None, {200: log.Feed},
              {"after": "a cursor", "limit": "how many, up to 5000"}),

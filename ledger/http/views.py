@@ -11,12 +11,14 @@ from ledger.errors import InvalidField
 from ledger.events.kinds import is_own_stream
 from ledger.events.model import goal_root, task_stream
 from ledger.events.times import format_instant
-from ledger.http import fleet_told
+from ledger.http import fleet_told, loop_rows
 from ledger.http.arrivals import SAID_BY_SHOWN, Arrivals, arrivals
 from ledger.http.services import Services
 from ledger.store.base import Delivery, Heads, StreamInfo
+from projections import catalog as catalogs
 from projections import fleet as fleets
 from projections.goal import Root, goal_view, session_view, task_view
+from projections.incidents_views import counts, unsorted
 from projections.loop_reasons import Reason
 from projections.narrative import milestones
 from projections.remediation.story import waits_for
@@ -70,8 +72,11 @@ async def listing(at: Services, page: Callable[..., Json], **filters: Any) -> Js
     try:
         return page(await at.reader.catalog(), **filters)
     except KeyError as error:
-        after = filters.get("after")
-        raise InvalidField("after", f"{after!r} is not in the list", hint="Give `next` as it came.") from error
+        raise not_in_list(filters.get("after")) from error
+
+
+def not_in_list(after: str | None) -> InvalidField:
+    return InvalidField("after", f"{after!r} is not in the list", hint="Give `next` as it came.")
 
 
 async def fleet(at: Services) -> Json:
@@ -85,7 +90,18 @@ async def fleet(at: Services) -> Json:
     told = await fleet_told.tell(at, seen, catalog)
     waiting = [*told["needs_you"], *await run_that_waits(at), *await loops_that_stand(at)]
     told["needs_you"] = sorted(waiting, key=lambda item: item["since"])
-    return {**told, "log_events": sum(heads), "cursor": at.cursor(heads)}
+    told["running"] = [{**item, **await _daemons_of(at, catalog, item)} for item in told["running"]]
+    incidents = counts(unsorted(*await at.incidents.standing()))
+    return {**told, "incidents": incidents, "log_events": sum(heads), "cursor": at.cursor(heads)}
+
+
+async def _daemons_of(at: Services, catalog: catalogs.Catalog, item: Json) -> Json:
+    """`loop_id`, `run_id`: of a task that is a loop, or a run."""
+    if item["kind"] == "goal":
+        return {"loop_id": None, "run_id": None}
+    id = item["id"]
+    run = (await at.runs.register()).entry(id)
+    return {"loop_id": id if catalog.work.tasks[id].loops else None, "run_id": id if run else None}
 
 
 async def run_that_waits(at: Services) -> list[Json]:
@@ -102,15 +118,16 @@ async def run_that_waits(at: Services) -> list[Json]:
 
 
 async def loops_that_stand(at: Services) -> list[Json]:
-    """The loops that were halted by what happened to them, as what needs a person is listed; with their `loop_id`.
-    One that a person halted needs nobody."""
+    """The loops that were halted by what happened to them, or that a brake or a broken gate holds, as what needs a
+    person is listed; with their `loop_id`. One that a person halted needs nobody, nor does one without a task."""
     found = []
-    for standing in await at.loops.halted():
-        halt, task = standing.loop.halt, standing.task
-        if halt is not None and halt.reason != Reason.HUMAN_INTERVENTION:
+    for loop, task, session in await at.loops.live():
+        why = loop_rows.why_it_stands(loop)
+        if why is not None and why[0] != Reason.HUMAN_INTERVENTION:
+            _, question, since = why
             named: Json = {"task_id": task.id, "goal_id": task.goal_id, "title": task.title}
-            asked = {"question": standing.session.state_text, "since": format_instant(halt.at)}
-            found.append({**named, **asked, "saddle": standing.session.saddle, "loop_id": task.id})
+            asked = {"question": question, "since": format_instant(since)}
+            found.append({**named, **asked, "saddle": session.saddle, "loop_id": task.id})
     return found
 
 

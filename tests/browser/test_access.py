@@ -7,18 +7,21 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.browser.driving import OWNER_TOKEN, WAIT_MS, Ledger
+from tests.browser.incidents import tell_incidents
 from tests.browser.loops import tell_loops
 from tests.browser.runs import tell_run
 from tests.browser.sample import tell
 
 SERIOUS = ("serious", "critical")
+UNFOLD = "document.querySelectorAll('details').forEach(each => each.open = true)"
 
 
 @pytest.fixture(scope="module")
 def places(server: Ledger) -> dict[str, str]:
-    sample, run, loops = tell(server), tell_run(server)["run"], tell_loops(server)
-    derived = {"run": run, **{name: loops[name] for name in ("loop-halted", "loop-held")}}
-    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **sample, **derived}
+    daemons = {**tell_run(server), **tell_loops(server), **tell_incidents(server)}
+    looked_at = ("run", "loops", "loop-halted", "incidents-all", "incident")
+    derived = {name: daemons[name] for name in looked_at}
+    return {"home": "/", "goals": "/goals", "tasks": "/tasks", "missing": "/goals/none", **tell(server), **derived}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -36,6 +39,7 @@ def test_no_page_keeps_anybody_out(
         page.wait_for_url("/")
         for name, path in places.items():
             page.goto(path)
+            page.evaluate(UNFOLD)
             found += serious(page, name)
     finally:
         context.close()

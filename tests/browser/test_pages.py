@@ -3,13 +3,17 @@ from __future__ import annotations
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from projections.incidents_board import incident_id
 from tests.browser.driving import OWNER_TOKEN, WAIT_MS, Ledger, serving
+from tests.browser.incidents import swept
+from tests.browser.loops import looping
 
 REMARK = "It builds at last. The linker wanted more memory than the tests."
 LONGEST_FRAME_MS = """() => new Promise(resolve => {
@@ -334,6 +338,14 @@ def test_pages_read_without_scripts(server: Ledger, browser: Browser) -> None:
     context.close()
 
 
+def test_the_pages_are_named_on_one_line_of_a_telephone(owner: Page) -> None:
+    owner.set_viewport_size({"width": 390, "height": 800})
+    owner.goto("/")
+    tops = owner.locator("header nav a").evaluate_all("links => links.map(link => link.offsetTop)")
+    assert len(tops) == 7
+    assert len(set(tops)) == 1
+
+
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_no_page_is_wider_than_its_window(server: Ledger, owner: Page, width: int) -> None:
     session = f"wide-{width}"
@@ -345,6 +357,19 @@ def test_no_page_is_wider_than_its_window(server: Ledger, owner: Page, width: in
         (2, "error", {"message": "z" * 900}),
     )
     owner.set_viewport_size({"width": width, "height": 800})
-    for path in ("/", "/goals", "/tasks", f"/goals/{goal}", f"/tasks/{run}", f"/sessions/{session}"):
+    loop = looping(server, "W" * 60, f"loop-{width}", "H" * 60, datetime.now(UTC))
+    loop.works(1, 5)
+    loop.halts("X" * 300, tick=1, detail="y" * 900, files=["z" * 300])
+    incident = {
+        "register": f"r{width}",
+        "fingerprint": "f",
+        "severity": "HIGH",
+        "title": "W" * 300,
+        "what": "y" * 900,
+    }
+    swept(server, f"sweep-{width}", [("incident.filed", incident)])
+    filed = f"/incidents/{incident_id(f'r{width}', 'f')}"
+    paths = ("/", "/goals", "/tasks", f"/goals/{goal}", f"/tasks/{run}", f"/sessions/{session}")
+    for path in (*paths, "/loops", f"/loops/loop-{width}", "/incidents", filed):
         owner.goto(path)
         assert owner.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path

@@ -12,7 +12,7 @@ import pytest
 
 from ledger.http.app import SECURITY_HEADERS
 from ledger.http.auth import OWNER, READER, SADDLE
-from ledger.http.routes import ANY, API, Endpoint
+from ledger.http.routes import ANY, API, BASIC, Endpoint
 from tests.live.serving import (
     OWNER_TOKEN,
     Server,
@@ -53,7 +53,9 @@ named = pytest.mark.parametrize("endpoint", restricted(), ids=lambda one: f"{one
 def test_nobody_gets_in_without_a_token(nobody: httpx.Client, endpoint: Endpoint) -> None:
     answer = requested(nobody, endpoint)
     assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Bearer"
+    offered = [one.split()[0].lower() for one in answer.headers["www-authenticate"].split(", ")]
+    assert offered[: len(endpoint.schemes)] == list(endpoint.schemes)
+    assert (BASIC in offered) == (BASIC in endpoint.schemes)
     if endpoint.method != "HEAD":
         assert_problem(answer, 401, "unauthenticated")
 

@@ -23,7 +23,14 @@ DESIGNED = """
     POST /api/tasks/{id}/{action}
     GET /api/tokens                  POST /api/tokens                 DELETE /api/tokens/{id}
     GET /api/sessions/{id}           GET /api/sessions/{id}/events    GET /api/fleet
-    GET /api/events                  GET /api/live
+    GET /api/events                  GET /api/live                    GET /api/search
+    GET /api/saddle/requests
+    GET /api/loops                   GET /api/loops/{id}              POST /api/loops/{id}/{action}
+    GET /api/resource-remediation    GET /api/resource-remediation/{id}
+    POST /api/resource-remediation/start                              POST /api/resource-remediation/resume
+    POST /api/resource-remediation/approve                            POST /api/resource-remediation/configuration
+    GET /api/incidents               GET /api/incidents/{id}          POST /api/incidents/{id}/{action}
+    GET /incidents.json              GET /incidents.atom
     GET /healthz                     GET /readyz                      GET /metrics
     GET /openapi.json
 """
@@ -102,7 +109,7 @@ class Calls:
             told = self.owner.post("/api/resource-remediation/start", json={"steps": [self.step()]}).json()
         if blocked and told["status"] != "BLOCKED":
             event_ = event(told["last_seq"] + 1, "run.blocked", {"stage": "PLAN_REVIEW", "reason": "r"})
-            push(self.owner, told["run_id"], [event_])
+            push(self.owner, told["run_id"], [event_], expected_seq=told["last_seq"])
         return str(told["run_id"])
 
     def step(self) -> dict[str, Any]:
@@ -217,6 +224,17 @@ def test_it_describes_every_route_and_nothing_else(document: dict[str, Any]) -> 
 def test_it_describes_all_that_was_promised(document: dict[str, Any]) -> None:
     promised = re.findall(r"(GET|POST|DELETE) (\S+)", DESIGNED)
     assert [name for name in promised if name[0].lower() not in document["paths"].get(name[1], {})] == []
+
+
+def test_what_it_says_of_how_a_token_is_sent_holds(document: dict[str, Any], server: Server) -> None:
+    known = document["components"]["securitySchemes"]
+    for name in CALLS:
+        method, path = name.split(" ")
+        schemes = [scheme for one in operation_of(document, name)["security"] for scheme in one]
+        assert set(schemes) <= set(known)
+        if method == "GET" and schemes and "{" not in path:
+            answer = httpx.get(f"{server.url}{path}", auth=("anybody", server.owner_token), trust_env=False)
+            assert (answer.status_code != 401) == ("basic" in schemes), name
 
 
 def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:

@@ -10,7 +10,9 @@ from ledger import prices
 from ledger.events.content import content_digest
 from ledger.events.model import OPENING_SEQ, Recorded
 from ledger.http import rendering
+from ledger.http.loop_rows import last_skip
 from ledger.http.loops import at_work as at_work_of
+from ledger.http.loops import skip_item
 from projections.fold import fold
 from projections.loop import LOOPS
 from projections.loop_state import AGENT, ITS_AGENTS, Loop, Loops
@@ -100,6 +102,7 @@ def detail(loop: Loop, **more: Any) -> dict[str, Any]:
         "usage": prices.priced(view["usage"]),
         "task_status": "working" if loop.halt is None else "suspended",
         "at_work": at_work_of(loop),
+        "last_skip": skip_item(last_skip(loop)),
         "host": "mole",
         "saddle": "anvil",
         "cwd": "/srv/shop",

@@ -20,6 +20,7 @@ USAGE = {
 DID = {"messages": 3, "tool_calls": 9, "failed_calls": 2, "first_prompt": "Fuzz it.", "last_words": "It holds."}
 CAME = {"session_id": "s-1", "deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2}
 INTEGRITY = {"deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2, "skew": 1.5}
+NO_DAEMON: dict[str, None] = {"loop_id": None, "run_id": None}
 CURRENT = {"current_command": "cargo test", "current_since": AT}
 BLOCK = {"reason": "waits for the key", "at": AT, "actor": "owner"}
 
@@ -239,10 +240,13 @@ def fleet(**more: Any) -> dict[str, Any]:
             {**named, "goal_id": None, "summary": "oom", "at": AT, "attempt": 2, "copies": 4, "deliveries": 115}
         ],
         "silent": [{**named, "session_id": "s-1", "since": AT, "saddle": "harbour", **CURRENT}],
-        "running": [{**goal_item, "since": AT, "cost_usd": 2.14, "cost_estimated": False, **CURRENT}],
+        "running": [
+            {**goal_item, **NO_DAEMON, "since": AT, "cost_usd": 2.14, "cost_estimated": False, **CURRENT},
+        ],
         "ended": [{**goal_item, "kind": "task", "status": "failed", "started_at": AT, "ended_at": AT}],
         "counts": {"goals": {"waiting": 1}, "tasks": {}, "sessions": {}},
         "integrity": {"deliveries": 9, "duplicates": 4, "conflicts": 1, "missing": 2},
+        "incidents": {severity: {"open": 0, "acknowledged": 0, "resolved": 0} for severity in ("HIGH", "LOW")},
         "log_events": 48_211,
         "cursor": "c1",
         "at": AT,

@@ -40,6 +40,32 @@ async def decide(http: httpx.AsyncClient, action: str, **fields: str) -> httpx.R
     return await http.post(f"/incidents/{name_of()}/{action}", data={"csrf": csrf, **fields})
 
 
+async def test_a_page_of_incidents_stays_small_whatever_a_model_wrote(ledger: Desk) -> None:
+    texts = dict.fromkeys(("title", "what", "cost", "lesson", "category"), "W" * 500_000)
+    await sweep(ledger, "one", incident(**texts))
+    for path in ("/incidents", f"/incidents/{name_of()}"):
+        page = await ledger.page(path)
+        assert "WWW" in page
+        assert len(page) < 60_000
+
+
+async def test_the_home_page_says_in_a_line_which_high_incidents_are_unresolved(ledger: Desk) -> None:
+    await sweep(ledger, "one", incident("f2", severity="LOW"))
+    assert 'id="high"' not in await ledger.page("/")
+    await sweep(ledger, "two", incident(), incident("f3", title="Another"))
+    home = await ledger.page("/")
+    assert "Two new HIGH incidents" in said(home)
+    assert 'href="/incidents#of-high">Two HIGH incidents are unresolved, two not acknowledged yet.</a>' in home
+    http = await browser(ledger)
+    await decide(http, "acknowledge")
+    assert "Two HIGH incidents are unresolved, one not acknowledged yet." in (await http.get("/")).text
+    await decide(http, "resolve")
+    await http.aclose()
+    home = said(await ledger.page("/"))
+    assert "One HIGH incident is unresolved, not acknowledged yet." in home
+    assert (await ledger.get("/api/fleet"))["incidents"]["HIGH"] == {"open": 1, "acknowledged": 0, "resolved": 1}
+
+
 async def test_the_page_tells_the_register_by_severity_with_what_is_behind_each(ledger: Desk) -> None:
     task = (await ledger.post("/api/tasks", title="work"))["id"]
     await ledger.open("s1", task)

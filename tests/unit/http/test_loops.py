@@ -190,10 +190,28 @@ async def test_a_halted_loop_says_why_on_its_page_on_its_goals_and_on_the_home_p
     assert "and 2 more" in page
     [needs] = (await ledger.get("/api/fleet"))["needs_you"]
     assert (needs["task_id"], needs["loop_id"]) == ("t", "t")
-    assert needs["question"] == "scope_violation: Outside."
+    outside = "A round touched files outside of blast_radius.file_scope."
+    assert needs["question"] == f"{outside} It touched what it may not."
     assert 'href="/loops/t"' in await ledger.page("/")
     assert 'href="/loops/t"' in await ledger.page("/tasks/t")
     assert 'href="/loops/t"' in await ledger.page("/goals/g")
+
+
+async def test_a_loop_that_has_passed_needs_its_next_task_and_is_not_said_to_work(ledger: Desk) -> None:
+    loop = await looping(ledger, "t", brakes={"stop_on_pass": True})
+    assert (await ledger.get("/api/fleet"))["needs_you"] == []
+    assert "Working for" in said(await ledger.page("/"))
+    await loop.says(*round_of(3, 1.0, passed=True))
+    [needs] = (await ledger.get("/api/fleet"))["needs_you"]
+    assert (needs["question"], needs["loop_id"]) == ("The task has passed. It waits for the next one.", "t")
+    home = await ledger.page("/")
+    assert "Working for" not in home
+    assert "Held, begun" in home
+    assert home.count('href="/loops/t"') == 2  # among what needs a person, and among what runs
+    page = await loop.page()
+    assert "ledgerd loop task mend" in page
+    await loop.says(("loop.task_set", {"task": "Another."}))
+    assert (await ledger.get("/api/fleet"))["needs_you"] == []
 
 
 async def test_a_loop_that_a_person_halted_needs_nobody(ledger: Desk) -> None:
@@ -235,7 +253,7 @@ async def test_a_loop_that_a_plateau_holds_may_be_resumed_and_one_at_work_may_no
     loop = await looping(ledger, "t", brakes={"score_plateau_window": 2})
     assert (await loop.ask("resume")).json()["code"] == "not_offered"
     await loop.says(*round_of(3, 0.5))
-    assert "Held by a brake: The scores of a whole" in await loop.page()
+    assert "Held by a brake: its scores bring no gain any more." in await loop.page()
     assert list((await loop.told())["actions"]) == ["resume", "halt"]
     assert (await loop.ask("resume")).status_code == 200
     assert [one["action"] for one in (await loop.told())["requests"]] == ["resume"]

@@ -42,6 +42,11 @@ def test_the_headline_says_what_to_do_and_else_what_is_silent() -> None:
     assert page_words.headline(samples.empty_fleet()) == "Nothing needs you"
 
 
+def test_the_headline_counts_the_high_incidents_that_nobody_has_acknowledged() -> None:
+    assert page_words.headline(samples.empty_fleet(), 1) == "One new HIGH incident"
+    assert page_words.headline(samples.fleet(failed=[]), 2) == "One thing needs you, two new HIGH incidents"
+
+
 def test_agents_are_counted_with_their_hosts() -> None:
     def saddle(host: str | None, working: int) -> dict[str, object]:
         return {**samples.fleet()["saddles"][0], "name": f"on {host}", "host": host, "working": working}

@@ -316,10 +316,13 @@ async def test_a_session_that_is_only_called_as_runs_are_is_like_any_other(ledge
     await ledger.result("run-0123456789ab", "done")
 
 
-@pytest.mark.parametrize("named", ["task_id", "task", "same_run_as"])
+@pytest.mark.parametrize("named", ["task_id", "task", "same_run_as", "hook"])
 async def test_another_session_on_a_runs_task_says_nothing_of_the_run(ledger: Desk, named: str) -> None:
+    """Nor do the hooks of an agent that works for the run: they say that they report the same as its conversation."""
     run = await started(ledger)
-    value = {"task": {"id": run.id}}.get(named, run.id)
+    await ledger.open(f"{run.id}/step-1", run.id, parent_session_id=run.id)
+    value = {"task": {"id": run.id}, "hook": f"{run.id}/step-1"}.get(named, run.id)
+    named = "same_run_as" if named == "hook" else named
     for _ in range(2):  # the second after a lost answer
         receipt = await ledger.post(
             "/api/saddle/chunks", session_id="evil", events=FORGED[1:], open={named: value, "agent": "sh"}

@@ -69,6 +69,17 @@ async def test_a_run_is_told_as_what_was_said_to_whom_and_what_came_of_it(ledger
     assert "$ 1.00" in page
 
 
+async def test_a_long_reason_says_that_its_middle_is_left_out_and_where_it_is(ledger: Desk) -> None:
+    runner = await blocked(ledger, f"It begins. {'word ' * 2_000}It ends.")
+    page = await ledger.page(f"/runs/{runner.id}")
+    asked = page.partition('id="asks"')[2].partition("</section>")[0]
+    assert "It begins." in asked
+    assert "6,019 characters left out here" in asked
+    assert "It ends." in asked
+    assert 'class="said" tabindex="0"' in asked  # a keyboard can scroll it
+    assert re.search(rf'<a href="/sessions/{runner.id}\?around=\d+#e-\d+">they are in its session</a>', page)
+
+
 async def test_what_waits_for_its_owner_stands_among_what_needs_a_person(ledger: Desk) -> None:
     runner = await blocked(ledger, "A deploy is needed.")
     [item] = (await ledger.get("/api/fleet"))["needs_you"]
