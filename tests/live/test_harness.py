@@ -58,7 +58,7 @@ def worker(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     token = server.token("saddle", f"worker of {tmp_path.name}")
     try:
         with Saddle(server.url, token, outbox=tmp_path / "outbox.db") as saddle:
-            yield _Worker(saddle, "touch run", None)
+            yield _Worker(saddle, "touch run", None, None)
             assert saddle.flush(10)
     finally:
         for number, handler in zip(numbers, before, strict=True):

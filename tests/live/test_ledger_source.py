@@ -69,17 +69,17 @@ def test_a_key_is_session_and_high_seq_so_what_has_grown_is_looked_at_again(
     assert found(source)[session_id].key == f"{session_id}:9"
 
 
-def test_what_sweeps_do_themselves_is_left_out_with_all_sessions_of_their_tasks(
+def test_what_sweeps_do_themselves_is_left_out_and_hides_nobody_else(
     saddle: httpx.Client, source: LedgerSource
 ) -> None:
     own, task_id = opened(saddle, agent=OWN_AGENT)
-    judge, _ = opened(saddle, task_id=task_id, agent="claude-code")
+    other, _ = opened(saddle, task_id=task_id, agent="claude-code")
     loop, _ = opened(saddle, agent="ledgerd-loop")
-    for session_id in (own, judge, loop):
+    for session_id in (own, other, loop):
         push(saddle, session_id, [event(1)])
     there = found(source)
-    assert loop in there
-    assert not {own, judge} & there.keys()
+    assert {loop, other} <= there.keys()
+    assert own not in there
 
 
 def test_a_long_session_is_read_page_by_page(
