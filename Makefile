@@ -14,15 +14,17 @@ export PIP_ROOT_USER_ACTION = ignore
 run: $(VENV)/.installed
 	$(VENV)/bin/ledgerd demo
 
-# What takes no process of its own comes first, so that a mistake is soon said. `make test WORKERS=0` runs one by one
+# What takes no process of its own comes first, so that a mistake is soon said. The others mostly wait, so there is one
+# worker more. `make test WORKERS=0 WAITING=0` runs one by one
 WORKERS ?= 2
-PARALLEL := --numprocesses $(WORKERS) --dist
+WAITING ?= 3
 QUICK_TESTS := tests/test_*.py tests/unit tests/sim tests/store
 SLOW_TESTS := tests/live tests/browser
 
-test: lint types tools
-	$(VENV)/bin/pytest $(PARALLEL) worksteal $(QUICK_TESTS)
-	$(VENV)/bin/pytest $(PARALLEL) loadgroup $(SLOW_TESTS)
+test: $(VENV)/.installed-test
+	$(MAKE) --no-print-directory --jobs=3 --output-sync lint types tools
+	$(VENV)/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(QUICK_TESTS)
+	$(VENV)/bin/pytest --numprocesses $(WAITING) --dist loadgroup $(SLOW_TESTS)
 
 lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check

@@ -13,7 +13,7 @@ TITLE = "PostgreSQL is paused and connections are cut at random: nothing is lost
 RESTARTS = False
 
 SADDLES = 8
-FAULTS = 10
+FAULTS = 7
 BETWEEN_S = (0.1, 0.5)
 PAUSE_S = (0.1, 0.8)
 _CUT = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'ledgerd'"

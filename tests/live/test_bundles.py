@@ -13,8 +13,13 @@ from bundles.rig.report import Report
 from bundles.runner import Entry, discover, run
 
 ELSEWHERE = {"crash", "outbox"}  # run with more kills by test_kill and test_outbox
+KILLED = {"remediation"}  # here only with SIGKILL, which is harder on it than a server that ends well
 ENTRIES = [entry for entry in discover() if entry.name not in ELSEWHERE]
-WAYS = [(entry, kill) for entry in ENTRIES for kill in ([False, True] if entry.restarts else [False])]
+WAYS = [
+    (entry, kill)
+    for entry in ENTRIES
+    for kill in ([True] if entry.name in KILLED else [False, True] if entry.restarts else [False])
+]
 
 
 @pytest.fixture

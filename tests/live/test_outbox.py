@@ -31,7 +31,7 @@ from tests.live.serving import (
 )
 
 AWAY = "http://127.0.0.1:9"
-KILLS = 20
+KILLS = 12
 FLUSH_S = 20.0
 
 
