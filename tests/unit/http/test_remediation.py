@@ -263,18 +263,18 @@ async def test_of_a_resume_and_a_runner_that_append_at_once_one_is_told_that_the
 
 async def test_another_owners_run_looks_unknown(ledger: Desk) -> None:
     runner = await blocked(ledger)
-    alice = await as_another(ledger, "owner", "alice")
-    refused(await ledger.http.get(BASE, headers=alice), 404, "unknown_run")
-    refused(await ledger.http.get(f"{BASE}/{runner.id}", headers=alice), 404, "unknown_run")
+    second = await as_another(ledger, "owner", "second")
+    refused(await ledger.http.get(BASE, headers=second), 404, "unknown_run")
+    refused(await ledger.http.get(f"{BASE}/{runner.id}", headers=second), 404, "unknown_run")
     refused(await ledger.http.get(f"{BASE}/none"), 404, "unknown_run")
     for action in ("resume", "approve"):
-        refused(await ledger.http.post(f"{BASE}/{action}", headers=alice), 404, "unknown_run")
-    refused(await ledger.http.post(f"{BASE}/start", json={"steps": PLAN}, headers=alice), 409, "run_conflict")
+        refused(await ledger.http.post(f"{BASE}/{action}", headers=second), 404, "unknown_run")
+    refused(await ledger.http.post(f"{BASE}/start", json={"steps": PLAN}, headers=second), 409, "run_conflict")
     await ledger.post(f"{BASE}/resume")
     await ledger.post(f"/api/tasks/{runner.id}/cancel")
-    assert (await ledger.http.get(BASE, headers=alice)).json()["status"] == "NOT_STARTED"
-    hers = (await ledger.http.post(f"{BASE}/start", json={"steps": PLAN}, headers=alice)).json()
-    assert hers["owner"] == "alice"
+    assert (await ledger.http.get(BASE, headers=second)).json()["status"] == "NOT_STARTED"
+    theirs = (await ledger.http.post(f"{BASE}/start", json={"steps": PLAN}, headers=second)).json()
+    assert theirs["owner"] == "second"
     refused(await ledger.http.get(BASE), 404, "unknown_run")
 
 

@@ -249,7 +249,7 @@ async def test_nobody_decides_without_the_form_of_the_page(ledger: Desk) -> None
     for action in ("resume", "approve"):
         answer = await visitor.http.post(f"/runs/{runner.id}/{action}", data={"csrf": "guessed"})
         assert answer.status_code == 403
-    reader = await browser(ledger, "reader", "rita")
+    reader = await browser(ledger, "reader", "watcher")
     answer = await reader.http.post(f"/runs/{runner.id}/resume", data={"csrf": await _csrf(reader)})
     assert answer.status_code == 403
     assert (await ledger.get("/api/resource-remediation"))["status"] == "BLOCKED"
@@ -260,15 +260,15 @@ async def test_nobody_decides_without_the_form_of_the_page(ledger: Desk) -> None
 
 async def test_another_owner_sees_none_of_it_and_a_reader_all(ledger: Desk) -> None:
     runner = await blocked(ledger)
-    alice, rita = await browser(ledger, "owner", "alice"), await browser(ledger, "reader", "rita")
+    second, watcher = await browser(ledger, "owner", "second"), await browser(ledger, "reader", "watcher")
     for path in (f"/runs/{runner.id}", f"/runs/{runner.id}?exchange=q1"):
-        assert (await alice.http.get(path)).status_code == 404
-        assert (await rita.http.get(path)).status_code == 200
-    assert "No run yet." in await alice.page("/runs")
-    assert runner.id in await rita.page("/runs")
-    answer = await alice.http.post(f"/runs/{runner.id}/resume", data={"csrf": await _csrf(alice)})
+        assert (await second.http.get(path)).status_code == 404
+        assert (await watcher.http.get(path)).status_code == 200
+    assert "No run yet." in await second.page("/runs")
+    assert runner.id in await watcher.page("/runs")
+    answer = await second.http.post(f"/runs/{runner.id}/resume", data={"csrf": await _csrf(second)})
     assert answer.status_code == 404
-    assert (await rita.http.get("/runs/none")).status_code == 404
+    assert (await watcher.http.get("/runs/none")).status_code == 404
 
 
 async def test_who_is_not_logged_in_is_sent_to_the_login_and_back(ledger: Desk) -> None:
