@@ -8,7 +8,7 @@ VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --no-input
 export PIP_ROOT_USER_ACTION = ignore
 
-.PHONY: run test lint types bench screenshots tools clean
+.PHONY: run test quick lint types bench screenshots tools clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed
@@ -22,9 +22,11 @@ QUICK_TESTS := tests/test_*.py tests/unit tests/sim tests/store
 SLOW_TESTS := tests/live tests/browser
 
 test: $(VENV)/.installed-test
-	$(MAKE) --no-print-directory --jobs=3 --output-sync lint types tools
-	$(VENV)/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(QUICK_TESTS)
+	$(MAKE) --no-print-directory --jobs=4 --output-sync=line lint types tools quick
 	$(VENV)/bin/pytest --numprocesses $(WAITING) --dist loadgroup $(SLOW_TESTS)
+
+quick: $(VENV)/.installed-test
+	$(VENV)/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(QUICK_TESTS)
 
 lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check

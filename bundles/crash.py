@@ -22,7 +22,7 @@ RESTARTS = False  # it kills by itself
 SADDLES = 16
 KILLS = 4
 BATCH_EVENTS_MAX = 8
-BETWEEN_KILLS_S = (0.1, 0.8)
+BETWEEN_KILLS_S = (0.05, 0.5)
 BETWEEN_PUSHES_S = 0.01  # so that a server that starts finds time, and the readers keep up
 
 Event = dict[str, Any]

@@ -12,7 +12,7 @@ from bundles.faults import VARIANTS, Variant
 from bundles.rig.report import Report
 from bundles.runner import Entry, discover, run
 
-ELSEWHERE = {"crash", "outbox"}  # run with more kills by test_kill and test_outbox
+ELSEWHERE = {"crash", "outbox"}  # run by test_kill, with more kills, and by test_outbox
 KILLED = {"remediation"}  # here only with SIGKILL, which is harder on it than a server that ends well
 ENTRIES = [entry for entry in discover() if entry.name not in ELSEWHERE]
 WAYS = [

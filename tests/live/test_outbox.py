@@ -31,7 +31,6 @@ from tests.live.serving import (
 )
 
 AWAY = "http://127.0.0.1:9"
-KILLS = 12
 FLUSH_S = 20.0
 
 
@@ -232,10 +231,7 @@ def test_closing_without_a_server_is_quick_and_leaves_all_on_disk(tmp_path: Path
     assert standing(tmp_path / "outbox.db").waiting == 1
 
 
-def test_under_kills_cuts_and_an_older_backup_the_ledger_holds_each_thing_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bundles.outbox, "KILLS", KILLS)
+def test_under_kills_cuts_and_an_older_backup_the_ledger_holds_each_thing_once() -> None:
     [entry] = [entry for entry in discover() if entry.name == bundles.outbox.NAME]
     report = run(entry, seed=SystemRandom().getrandbits(32))
     assert report.verdict == "ok", "\n".join(report.lines())
