@@ -1,5 +1,5 @@
 # make run    a ledger with a small fleet at work in it, on http://127.0.0.1:8137
-# make test   everything that CI checks
+# make test   everything that CI checks; `make quick` only what takes no server
 # make bench  how fast it is on this machine
 # make clean  takes away what the others made
 
@@ -22,10 +22,10 @@ QUICK_TESTS := tests/test_*.py tests/unit tests/sim tests/store
 SLOW_TESTS := tests/live tests/browser
 
 test: $(VENV)/.installed-test
-	$(MAKE) --no-print-directory --jobs=4 --output-sync=line lint types tools quick
+	$(MAKE) --no-print-directory --jobs=4 --output-sync=line lint types quick
 	$(VENV)/bin/pytest --numprocesses $(WAITING) --dist loadgroup $(SLOW_TESTS)
 
-quick: $(VENV)/.installed-test
+quick: $(VENV)/.installed-test tools
 	$(VENV)/bin/pytest --numprocesses $(WORKERS) --dist worksteal $(QUICK_TESTS)
 
 lint: $(VENV)/.installed-test
