@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from ledger.events.content import payload_object
 from ledger.events.model import END_SEQ, OPENING_SEQ, Recorded
-from ledger.events.times import format_instant
 from projections.fold import Projection
 from projections.payloads import identifier, text
 from projections.session import time_of
@@ -220,38 +219,3 @@ _STEPS: dict[str, Callable[[Registers, Recorded, Mapping[str, Any]], Registers]]
 }
 
 REGISTERS = Projection(name="registers", version="1", state_type=Registers, initial=Registers(), evolve=evolve)
-
-
-def incident_item(incident: Incident) -> dict[str, Any]:
-    """An incident ready for JSON."""
-    return {
-        "register": incident.register,
-        "fingerprint": incident.fingerprint,
-        "title": incident.title,
-        "date": incident.date,
-        "severity": incident.severity,
-        "category": incident.category,
-        "what": incident.what,
-        "cost": incident.cost,
-        "lesson": incident.lesson,
-        "filed_at": format_instant(incident.filed_at),
-        "sweep": incident.sweep,
-        "sessions": [msgspec.to_builtins(one) for one in incident.sessions],
-        "recurrences": [
-            {"title": one.title, "date": one.date, "at": format_instant(one.at), "sweep": one.sweep}
-            for one in incident.recurrences
-        ],
-        "times": 1 + len(incident.recurrences),
-    }
-
-
-def register_view(registers: Registers, register: str) -> dict[str, Any]:
-    """One register: how many incidents of each severity, and all of them, the worst first."""
-    incidents = registers.of(register)
-    counts = {severity: sum(one.severity == severity for one in incidents) for severity in SEVERITIES}
-    return {
-        "register": register,
-        "title": registers.titles.get(register, register),
-        "counts": counts,
-        "incidents": [incident_item(one) for one in incidents],
-    }

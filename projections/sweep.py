@@ -78,9 +78,6 @@ class Sweeps(msgspec.Struct, frozen=True):
     written: Map[str, int] = Map()
     pending: Verdict | None = None
 
-    def has_seen(self, source: str, key: str) -> bool:
-        return name_of(source, key) in self.seen
-
     def unended(self) -> list[Run]:
         """Runs that were killed: of which no result was said."""
         return [run for run in self.runs.values() if not run.has_result]

@@ -21,7 +21,7 @@ import msgspec
 
 from ledger.client.retries import AGAIN, REFUSED, backoff_s, retry_after_s
 from ledger.errors import InvalidField, LedgerError
-from ledger.events.content import parse_payload
+from ledger.events.content import given, parse_payload
 
 if TYPE_CHECKING:
     import ssl
@@ -182,7 +182,7 @@ class Api:
         has moved on, not at all: ApiError with code `stream_moved`, and `last_seq` in its `problem`. Trying again is
         safe: what is there already with the same content counts as duplicates."""
         body = {"session_id": session_id, "events": list(events), "open": open, "expected_seq": expected_seq}
-        return self.call("POST", "/api/saddle/chunks", _given(body))
+        return self.call("POST", "/api/saddle/chunks", given(body))
 
     def result(
         self,
@@ -194,7 +194,7 @@ class Api:
         at: str | int | float | None = None,
     ) -> Json:
         body = {"session_id": session_id, "state": state, "summary": summary, "seq": seq, "at": at}
-        return self.call("POST", "/api/saddle/results", _given(body))
+        return self.call("POST", "/api/saddle/results", given(body))
 
     def heartbeat(self, **fields: Any) -> Json:
         return self.call("POST", "/api/saddle/heartbeat", fields)
@@ -248,7 +248,7 @@ class Api:
 
     def create_token(self, role: str, name: str, *, expires_at: str | int | float | None = None) -> Json:
         """`{id, role, name, token}`; the token is shown this once."""
-        body = _given({"role": role, "name": name, "expires_at": expires_at})
+        body = given({"role": role, "name": name, "expires_at": expires_at})
         return self.call("POST", "/api/tokens", body, repeatable=False)
 
     def tokens(self) -> Json:
@@ -288,7 +288,7 @@ class Api:
         return self.call("GET", "/api/events", params={"after": after, "limit": limit})
 
     def _create(self, collection: str, title: str, fields: Json) -> Json:
-        body = _given({"title": title, **fields})
+        body = given({"title": title, **fields})
         return self.call("POST", f"/api/{collection}", body, repeatable="id" in body)
 
     def call(
@@ -308,7 +308,7 @@ class Api:
             method,
             path,
             content=content,
-            params=_given(params or {}),
+            params=given(params or {}),
             headers=headers,
             timeout=self._timeout_s if timeout_s is None else timeout_s,
         )
@@ -385,10 +385,6 @@ def _packed(content: bytes) -> tuple[bytes, dict[str, str]]:
     import zstandard
 
     return zstandard.compress(content), headers | {"Content-Encoding": "zstd"}
-
-
-def _given(values: Mapping[str, Any]) -> Json:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _part(text: str) -> str:

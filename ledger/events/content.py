@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -68,3 +69,8 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(_equal, one, other))
     return bool(one == other)
+
+
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that there are: without those that are None."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ledger.events.content import given as given
 from ledger.events.model import ID_CHARS_MAX
 
 Row = dict[str, Any]
@@ -119,8 +120,3 @@ def checked_id(session_id: str, path: Path) -> str:
     if not 0 < len(session_id) <= ID_CHARS_MAX - SUFFIX_CHARS_MAX:
         raise NoSession(f"{path}: {session_id[:80]!r} cannot be a session's id")
     return session_id
-
-
-def given(values: dict[str, Any]) -> dict[str, Any]:
-    """The values that there are: without those that are None."""
-    return {name: value for name, value in values.items() if value is not None}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ledger.client.outbox import letters, pruning
 from ledger.errors import NotFound, SessionElsewhere, StorageFull, StreamMoved
-from ledger.events.content import payload_object, same_payload
+from ledger.events.content import given, payload_object, same_payload
 from ledger.events.decode import new_event
 from ledger.events.ids import checked_id
 from ledger.events.kinds import RESULT, SESSION_OPENED, is_decisive
@@ -90,7 +90,7 @@ class Outbox:
         it is new here. A `kept` one is never forgotten: it can be read back with `kept`. Raises SessionElsewhere
         where it is open under another `task_id`."""
         session_id = checked_id(session_id, "session_id")
-        opening = new_event(OPENING_SEQ, SESSION_OPENED, "", _given(fields))
+        opening = new_event(OPENING_SEQ, SESSION_OPENED, "", given(fields))
         opened = payload_object(opening.payload)
         task_id = opened.get("task_id") or (opened.get("task") or {}).get("id") or session_id
 
@@ -343,7 +343,3 @@ def _refuse_other_task(session_id: str, held: dict[str, Any], asked: dict[str, A
     one, other = held.get("task_id"), asked.get("task_id")
     if one is not None and other is not None and str(one) != str(other):
         raise SessionElsewhere(f"session {session_id!r} is open under task {one!r}, not {other!r}")
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

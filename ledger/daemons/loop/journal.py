@@ -22,7 +22,7 @@ from ledger.daemons.loop.deciding import Halt
 from ledger.daemons.loop.folders import LoopFolder
 from ledger.errors import StorageError, StreamMoved
 from ledger.events import kinds
-from ledger.events.content import payload_object
+from ledger.events.content import given, payload_object
 from ledger.events.decode import new_event
 from ledger.events.model import END_SEQ, NewEvent, Recorded
 from projections.fold import fold
@@ -122,7 +122,7 @@ def new_session(saddle: Saddle, folder: LoopFolder, config: LoopConfig) -> str:
         "goal_id": config.goal_id,
     }
     saddle.open_session(
-        session_id, kept=True, agent=AGENT, task=_given(task), cwd=str(folder.project), host=socket.gethostname()
+        session_id, kept=True, agent=AGENT, task=given(task), cwd=str(folder.project), host=socket.gethostname()
     )
     return session_id
 
@@ -139,11 +139,11 @@ def halted(halt: Halt, **more: Any) -> list[New]:
     }
     summary = f"{halt.reason.sentence} {halt.detail}".strip()
     result = {"state": kinds.SUSPENDED, "summary": f"{payload['halt_reason']}: {summary}"}
-    return [(HALTED, _given(payload)), (kinds.RESULT, result)]
+    return [(HALTED, given(payload)), (kinds.RESULT, result)]
 
 
 def resumed(**more: Any) -> list[New]:
-    return [(RESUMED, _given(more)), (kinds.RESULT, {"state": kinds.WORKING, "summary": "resumed"})]
+    return [(RESUMED, given(more)), (kinds.RESULT, {"state": kinds.WORKING, "summary": "resumed"})]
 
 
 def _event(kind: str, payload: dict[str, Any]) -> NewEvent:
@@ -161,7 +161,3 @@ def _find(saddle: Saddle, name: str) -> str | None:
         if wanted.fullmatch(event.session_id) and payload_object(event.payload).get("agent") == AGENT
     ]
     return found[-1] if found else None
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -56,6 +57,20 @@ class Desk:
     async def result(self, session_id: str, state: str, summary: str = "", times: int = 1) -> None:
         for _ in range(times):
             await self.post("/api/saddle/results", session_id=session_id, state=state, summary=summary)
+
+    async def browser(self, role: str = "owner", name: str = "owner") -> httpx.AsyncClient:
+        """Somebody who has logged in, with a token of that role and name."""
+        _, token = await self.services.access.mint(role, name)
+        http = httpx.AsyncClient(
+            transport=self.http._transport, base_url="http://ledger", headers={"Accept": "text/html"}
+        )
+        await http.post("/login", data={"token": token, "next": "/"})
+        return http
+
+
+def said(html: str) -> str:
+    """The words of a page, without its markup."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
 @asynccontextmanager

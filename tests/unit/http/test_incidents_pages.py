@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ledger.http.incidents_rows import headline
-from tests.unit.http.in_process import Desk, desk
+from tests.unit.http.in_process import Desk, desk, said
 from tests.unit.http.sweeping import again, incident, name_of, sweep
 
 HOSTILE = "</dd><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31mred\x1b[0m # heading\n[a](javascript:b)"
@@ -19,19 +19,6 @@ HOSTILE = "</dd><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31mred
 async def ledger() -> AsyncIterator[Desk]:
     async with desk() as made:
         yield made
-
-
-def said(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
-
-
-async def browser(ledger: Desk, role: str = "owner", name: str = "owner") -> httpx.AsyncClient:
-    _, token = await ledger.services.access.mint(role, name)
-    http = httpx.AsyncClient(
-        transport=ledger.http._transport, base_url="http://ledger", headers={"Accept": "text/html"}
-    )
-    await http.post("/login", data={"token": token, "next": "/"})
-    return http
 
 
 async def decide(http: httpx.AsyncClient, action: str, **fields: str) -> httpx.Response:
@@ -56,7 +43,7 @@ async def test_the_home_page_says_in_a_line_which_high_incidents_are_unresolved(
     home = await ledger.page("/")
     assert "Two new HIGH incidents" in said(home)
     assert 'href="/incidents#of-high">Two HIGH incidents are unresolved, two not acknowledged yet.</a>' in home
-    http = await browser(ledger)
+    http = await ledger.browser()
     await decide(http, "acknowledge")
     assert "Two HIGH incidents are unresolved, one not acknowledged yet." in (await http.get("/")).text
     await decide(http, "resolve")
@@ -117,7 +104,7 @@ async def test_before_any_sweep_the_page_says_how_to_begin(ledger: Desk) -> None
 
 async def test_an_owner_acknowledges_and_resolves_on_the_page_and_all_is_told_of_who_and_when(ledger: Desk) -> None:
     await sweep(ledger, "one", incident())
-    ann = await browser(ledger, name="ann")
+    ann = await ledger.browser(name="ann")
     answer = await decide(ann, "acknowledge", back="list")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/incidents#i-{name_of()}")
     answer = await decide(ann, "resolve", reason="Restored from the backup.")
@@ -139,7 +126,7 @@ async def test_an_owner_acknowledges_and_resolves_on_the_page_and_all_is_told_of
 
 async def test_a_decision_needs_an_owner_who_was_shown_the_page(ledger: Desk) -> None:
     await sweep(ledger, "one", incident())
-    ann, rita = await browser(ledger, name="ann"), await browser(ledger, "reader", "rita")
+    ann, rita = await ledger.browser(name="ann"), await ledger.browser("reader", "rita")
     assert "<button" not in re.sub(r"<header.*?</header>", "", (await rita.get("/incidents")).text, flags=re.DOTALL)
     path = f"/incidents/{name_of()}/resolve"
     assert (await ann.post(path, data={"csrf": "made-up"})).status_code == 403

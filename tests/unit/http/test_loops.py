@@ -11,7 +11,7 @@ import pytest
 
 from ledger.commands import loop_reading
 from tests.unit.http import loop_samples as samples
-from tests.unit.http.in_process import Desk, desk
+from tests.unit.http.in_process import Desk, desk, said
 from tests.unit.http.loop_samples import CONFIG, Event, halted, round_of
 from tests.unit.http.page_samples import READER
 
@@ -58,10 +58,6 @@ async def looping(
 async def ledger() -> AsyncIterator[Desk]:
     async with desk() as made:
         yield made
-
-
-def said(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
 # Found and folded

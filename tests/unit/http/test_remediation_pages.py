@@ -13,7 +13,7 @@ import pytest
 from ledger.http.remediation_rows import status_of_run
 from projections.remediation import facts, story, words
 from tests.unit.http import run_samples as runs
-from tests.unit.http.in_process import Desk, desk
+from tests.unit.http.in_process import Desk, desk, said
 from tests.unit.http.page_samples import READER
 from tests.unit.http.remediating import blocked, started, step
 
@@ -42,16 +42,7 @@ class Browser:
 
 
 async def browser(ledger: Desk, role: str = "owner", name: str = "owner") -> Browser:
-    _, token = await ledger.services.access.mint(role, name)
-    http = httpx.AsyncClient(
-        transport=ledger.http._transport, base_url="http://ledger", headers={"Accept": "text/html"}
-    )
-    await http.post("/login", data={"token": token, "next": "/"})
-    return Browser(http)
-
-
-def said(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    return Browser(await ledger.browser(role, name))
 
 
 # What they tell

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from projections.fold import fold
-from projections.incidents import REGISTERS, Registers, fingerprint, register_view
+from projections.incidents import REGISTERS, Registers, fingerprint
 from projections.sweep import SWEEPS, Sweeps, name_of
 from tests.unit.projections.story import Story
 
@@ -86,11 +86,10 @@ def test_an_incident_is_filed_once_and_counted_afterwards() -> None:
         ("incident.recurred", again | {"sessions": more}),
         ("incident.recurred", again | {"fingerprint": "nobody"}),
     )
-    view = register_view(registers(story), "r")
-    assert (view["title"], view["counts"]) == ("Ours", {"HIGH": 1, "MEDIUM": 0, "LOW": 0})
-    [incident] = view["incidents"]
-    assert (incident["title"], incident["times"]) == ("Lost", 3)
-    assert [one["key"] for one in incident["sessions"]] == ["k1", "k2"]
+    assert registers(story).titles["r"] == "Ours"
+    [incident] = registers(story).of("r")
+    assert (incident.title, incident.severity, len(incident.recurrences)) == ("Lost", "HIGH", 2)
+    assert [one.key for one in incident.sessions] == ["k1", "k2"]
 
 
 def test_incidents_stand_by_severity_then_newest_and_registers_apart() -> None:

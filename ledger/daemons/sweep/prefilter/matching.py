@@ -56,19 +56,6 @@ class Patterns:
             if (match := pattern.search(data)) is not None:
                 yield _hit(rule, data, *match.span())
 
-    def all_hits(self, text: str) -> Iterator[Hit]:
-        """Every line on which a rule fires, by rule, then from the top."""
-        data = text.encode(errors="replace")
-        for index in sorted(self._set.Match(data) or ()) if self._rules else ():
-            rule, pattern = self._rules[index]
-            at = 0
-            while (match := pattern.search(data, at)) is not None:
-                hit = _hit(rule, data, *match.span())
-                yield hit
-                at = max(hit.end, match.end()) + 1
-                if at >= len(data):
-                    break
-
     def first(self, text: str) -> Rule | None:
         hit = next(self.hits(text), None)
         return None if hit is None else hit.rule
